@@ -90,9 +90,7 @@ REQUESTS: Final = Metric(
     "delayqueue_requests", "Answered requests, by the code in their envelope.", ("path", "code")
 )
 JOB_EVENTS: Final = Metric(
-    "delayqueue_job_events",
-    "What happened to jobs, by event.",
-    ("event", "topic"),
+    "delayqueue_job_events", "What happened to jobs, by event.", ("event", "topic")
 )
 REQUEST_WARNINGS: Final = Metric(
     "delayqueue_request_warnings",
@@ -110,10 +108,7 @@ SUBSCRIBER_CALLS: Final = Metric(
     "delayqueue_subscriber_calls", "Calls of subscribers.", ("subscriber", "outcome")
 )
 REPAIRS: Final = Metric(
-    "delayqueue_repairs",
-    "Damage that was found and mended.",
-    ("repair",),
-    known=REPAIRED,
+    "delayqueue_repairs", "Damage that was found and mended.", ("repair",), known=REPAIRED
 )
 SCRIPT_SECONDS: Final = Metric(
     "delayqueue_script_seconds",

@@ -28,14 +28,14 @@ GOODBYE_S: Final = 0.1  # for sending the end of a TLS connection; its client ne
 
 
 class Connection(asyncio.Protocol):
-    """One client. While a command is under way, further commands wait."""
+    """The connection of one client. While a command is under way, further commands wait."""
 
     __slots__ = (
         "_ahead",
         "_answer_bytes",
         "_connections",
-        "_counts",
         "_is_busy",
+        "_is_counted",
         "_is_full",
         "_is_stalled",
         "_limits",
@@ -57,7 +57,7 @@ class Connection(asyncio.Protocol):
         self._parser = Parser(server.access.most_bytes)
         self._ahead: Command | Refusal | None = None  # read, but not carried out
         self._answer_bytes = 0  # of the last write
-        self._counts = False  # it holds so much that Unanswered knows it
+        self._is_counted = False  # it holds so much that Unanswered counts it
         self._putting_bytes = 0  # of the jobs that are being put
         self._is_busy = False  # a command is under way
         self._is_full = False  # so much has arrived that reading is paused
@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Accept a client."""
         self._transport = cast("asyncio.Transport", transport)
-        self._limits.connected.came()
+        self._limits.connections.opened()
         self._limits.unread.watch(self._transport)
         if not is_loopback(_host(transport)):
             self._server.remote.add(self._transport)
@@ -75,7 +75,7 @@ class Connection(asyncio.Protocol):
                 log.debug("refused a client from another machine: protected mode")
                 self._is_busy = True
                 self._transport.abort()
-        self._server.came(self.session)
+        self._server.opened(self.session)
         self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -86,7 +86,7 @@ class Connection(asyncio.Protocol):
         elif self._parser.pending_bytes > MAX_AHEAD_BYTES and not self._is_full:
             self._is_full = True
             self._transport.pause_reading()
-        if self._counts or held_bytes + self._putting_bytes > SMALL_BYTES:
+        if self._is_counted or held_bytes + self._putting_bytes > SMALL_BYTES:
             self._count()
 
     def eof_received(self) -> bool:
@@ -101,11 +101,11 @@ class Connection(asyncio.Protocol):
         """The client is gone: the jobs that it had reserved are put back."""
         self.session.has_ended = True
         self.session.stop_waiting()
-        self._limits.connected.left()
+        self._limits.connections.closed()
         self._server.remote.discard(self._transport)
-        self._limits.unanswered.gone(self)
-        self._limits.unread.flows(self._transport)
-        self._server.left(self.session, self.session.latest if self._is_stalled else None)
+        self._limits.unanswered.forget(self)
+        self._limits.unread.forget(self._transport)
+        self._server.closed(self.session, self.session.latest if self._is_stalled else None)
         self._connections.discard(self)
 
     def pause_writing(self) -> None:
@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The client has caught up."""
         self._is_stalled = False
-        self._limits.unread.flows(self._transport)
+        self._limits.unread.forget(self._transport)
         if not self._is_busy:
             self._go_on()
 
@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
             return True
         if self._parser.pending_bytes <= SMALL_BYTES:
             return False
-        self._limits.unanswered.gone(self)
+        self._limits.unanswered.forget(self)
         self.abort()
         return True
 
@@ -155,8 +155,8 @@ class Connection(asyncio.Protocol):
     def _count(self) -> None:
         """Report how many bytes of unanswered commands are held."""
         held_bytes = self._parser.held_bytes + self._putting_bytes
-        self._counts = held_bytes > SMALL_BYTES
-        self._limits.unanswered.holds(self, held_bytes)
+        self._is_counted = held_bytes > SMALL_BYTES
+        self._limits.unanswered.note_held(self, held_bytes)
 
     def _answered(self, answer: bytes) -> None:
         """Send the answer of a command that was under way."""
@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
         self._write(answer)
         if not self._is_stalled:
             self._go_on()
-        if self._counts:
+        if self._is_counted:
             self._count()
 
     def _go_on(self) -> None:
@@ -184,10 +184,10 @@ class Connection(asyncio.Protocol):
                 break
             answers.append(answer)
             if len(answer) > LONG_BYTES:
-                self._let_others()
+                self._yield_turn()
                 break
         else:
-            self._let_others()
+            self._yield_turn()
         if answers:
             self._write(b"".join(answers))
         if self._is_full and self._parser.pending_bytes <= MAX_AHEAD_BYTES:
@@ -196,7 +196,7 @@ class Connection(asyncio.Protocol):
         if (self.session.has_ended or self._server.is_draining) and self.is_idle:
             self.close()
 
-    def _let_others(self) -> None:
+    def _yield_turn(self) -> None:
         """Let others have their turn before the next command; wait, too, until what is written can be sent."""
         self._is_busy = True
         self._server.loop.call_soon(self._answered, b"")

@@ -2,7 +2,7 @@
 
 import asyncio
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from delayqueue.beanstalk.answers import TIMED_OUT, Answer, Closing, Pending
 from delayqueue.beanstalk.server import BeanstalkServer
@@ -10,6 +10,9 @@ from delayqueue.beanstalk.session import MARGIN_S, Session
 from delayqueue.domain.job import Reserved
 from delayqueue.engine.polls import Polls
 from delayqueue.engine.wait_queue import Poll
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FOREVER_S: Final = 2.0**31
 MOST_TUBES: Final = 500  # per poll: about 3 ms of the store's time
@@ -21,6 +24,18 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
     now_s = server.loop.time()
     until_s = session.deadline(now_s) - MARGIN_S
     wait_s = 0 if session.has_ended else max(0, min(timeout_s, until_s - now_s))
+    scope, watched = server.access.scope, session.watched
+    tubes = watched if server.allows_all else tuple(filter(server.allows, watched))
+    call: asyncio.Future[Any]
+    take: Callable[[], list[Reserved]]  # what the call has reserved
+    leave: Callable[[], object]
+    if len(tubes) <= MOST_TUBES:
+        poll = server.jobs.polls.begin(tubes, 1, wait_s, by_priority=True)
+        call, take, leave = poll.future, poll.take, partial(server.jobs.polls.leave, poll)
+    else:
+        many = pop_of_many(server.jobs.polls, tubes, wait_s)
+        call = task = server.loop.create_task(many, name="many tubes")
+        take, leave = lambda: [] if task.cancelled() else task.result(), task.cancel
 
     def read(_: object) -> Answer:
         jobs = take()
@@ -36,20 +51,7 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
             raise Closing
         return TIMED_OUT
 
-    scope, watched = server.access.scope, session.watched
-    tubes = watched if server.allows_all else tuple(filter(server.allows, watched))
-    if len(tubes) > MOST_TUBES:
-        task = server.loop.create_task(
-            pop_of_many(server.jobs.polls, tubes, wait_s), name="many tubes"
-        )
-
-        def take() -> list[Reserved]:
-            return [] if task.cancelled() else task.result()
-
-        return Pending(task, read, task.cancel if wait_s else None)
-    poll = server.jobs.polls.begin(tubes, 1, wait_s, by_priority=True)
-    take = poll.take
-    return Pending(poll.future, read, partial(server.jobs.polls.leave, poll) if wait_s else None)
+    return Pending(call, read, leave if wait_s else None)
 
 
 def reserve_job(server: BeanstalkServer, session: Session, number: int) -> Answer:
@@ -108,11 +110,10 @@ async def _first(polls: Polls, pieces: list[tuple[str, ...]], wait_s: float) -> 
         waiting = {poll.future for poll in begun}
         while waiting:
             ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for poll in begun:
-                if poll.future in ended:
-                    poll.future.result()  # raises if the store has failed
-                    if found := poll.take():
-                        return found
+            for poll in (each for each in begun if each.future in ended):
+                poll.future.result()  # raises if the store has failed
+                if found := poll.take():
+                    return found
         return []
     finally:
         for poll in begun:

@@ -55,12 +55,12 @@ class BeanstalkServer:
             for session in self.sessions:
                 session.stop_waiting()
 
-    def came(self, session: Session) -> None:
+    def opened(self, session: Session) -> None:
         """Count a connection that begins."""
         self.connected += 1
         self.sessions.add(session)
 
-    def left(self, session: Session, untold: int | None) -> None:
+    def closed(self, session: Session, untold: int | None) -> None:
         """Count a connection that ends. Its jobs are ready again at once, and the attempt does not count.
 
         The jobs get a message, unless we closed the connection or its client cannot have read of a job, the number

@@ -21,7 +21,7 @@ class TubeAccess(NamedTuple):
             raise StartupError(
                 "beanstalk_tls needs tls_cert; set it, or unset this", key="beanstalk_tls"
             )
-        if config.beanstalk_address and config.asks and not config.beanstalk_topics:
+        if config.beanstalk_address and config.requires_auth and not config.beanstalk_topics:
             raise StartupError(
                 "beanstalk_address: its clients cannot say who they are, as those of HTTP must by a token or a login; "
                 "name in beanstalk_topics what everybody may reach there (* is all), or unset it",

@@ -13,15 +13,7 @@ NOT_COUNTED: Final = 16
 class Tube:
     """One tube. Every topic is a tube, whether a connection uses it or not."""
 
-    __slots__ = (
-        "deletes",
-        "name",
-        "pause_s",
-        "pauses",
-        "puts",
-        "users",
-        "watchers",
-    )
+    __slots__ = ("deletes", "name", "pause_s", "pauses", "puts", "users", "watchers")
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -210,7 +210,7 @@ def _kick_topic(server: RemoteServer, topic: str, state: str, most: int) -> int:
 
 
 def forecast(server: RemoteServer, fields: Fields) -> Any:
-    """By default the next day from now."""
+    """How many jobs fall due in each step; by default, of the next day."""
     start_s = fields.setdefault("start", time.time())
     return server.post("/forecast", {"end": start_s + FORECAST_S} | fields)
 

@@ -42,10 +42,7 @@ def import_all(config: Config, asked: Namespace) -> int:
 
 async def _import_all(config: Config, asked: Namespace) -> int:
     names = Names("", *_patterns(config, asked))
-    async with (
-        open_old(config, asked.source) as old,
-        join_servers(config, may_be_new=True) as new,
-    ):
+    async with open_old(config, asked.source) as old, join_servers(config, may_be_new=True) as new:
         stored = await claim_layout(new, config)
         tags = Buckets(config.bucket_name, config.queue_name, stored.layout).tags
         found = [alarm.en for alarm in await alarms(new, tags)]

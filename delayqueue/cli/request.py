@@ -51,10 +51,74 @@ NO_FIELDS: Final = {"run", "verb", "config", "url", "token", "json", "watch"}
 
 
 class _Answer(NamedTuple):
+    """The answer's data, what is printed of it, and the exit status. `is_missing`: `nothing` is printed, too."""
+
     data: Any
     text: str
     is_missing: bool
     status: int
+
+
+class _RemoteVerb(NamedTuple):
+    """What a verb asks, and what becomes of the answer; remote() describes its members."""
+
+    ask: asking.Ask
+    show: Callable[[Any], str]
+    nothing: str
+    give_back: asking.GiveBack | None
+
+    def run(self, asked: Namespace) -> int:
+        """Ask the server, and print its answer. Returns the exit status."""
+        check_output()  # before anything is done
+        try:
+            with raised_signals(), RemoteServer(asked) as server:
+                if again_s := vars(asked).get("watch"):
+                    return watch(lambda: self._answer(server, asked).text, again_s)
+                # such a request takes jobs out of the queue before they are here; one that only waits may be left
+                is_taken = self.give_back is not None and not vars(asked).get("timeout")
+                hold_signals(hold=is_taken)
+                try:
+                    return self._print(server, self._answer(server, asked), asked)
+                finally:
+                    hold_signals(hold=False)
+        except RequestError as error:
+            return complain([str(error)], error.status)
+        except StartupError as error:
+            return complain(error.lines(None), USAGE)
+
+    def _answer(self, server: RemoteServer, asked: Namespace) -> _Answer:
+        fields = {
+            name: as_of_now(value)
+            for name, value in vars(asked).items()
+            if value is not None and name not in NO_FIELDS
+        }
+        try:
+            data = self.ask(server, fields)
+            text = as_json(data) if asked.json else _readable(data, self.show)
+            is_missing = bool(self.nothing) and _is_empty(data)
+            return _Answer(data, text, is_missing, REFUSED if is_missing else _status(data))
+        except STRANGE as error:
+            raise RequestError(UNREACHABLE, f"{server}: {NOT_OURS} ({error!r})") from error
+
+    def _print(self, server: RemoteServer, said: _Answer, asked: Namespace) -> int:
+        """Print the answer. Returns the exit status.
+
+        Raises OutputError if that is impossible and nothing was taken, KeyboardInterrupt if a signal ends it.
+        """
+        if asked.json or said.data or not said.is_missing:
+            try:
+                hold_signals(hold=False)
+                say(said.text)
+            except (OutputError, KeyboardInterrupt) as error:
+                if self.give_back is None or not said.data:
+                    raise
+                hold_signals(hold=True)  # a second Ctrl-C
+                _rescue(server, said.data, str(error) or "interrupted", self.give_back)
+                if isinstance(error, OutputError):
+                    return REFUSED
+                drop_rest()
+                raise
+        return complain([self.nothing], said.status) if said.is_missing else said.status
 
 
 def remote(
@@ -72,72 +136,10 @@ def remote(
     the status is 1. What is taken and cannot be printed, also because of a signal, is given to `give_back`. An argument
     whose dest is `watch` says how often to ask again.
     """
-    ask = ask or asking.at(f"/{name}")
-
-    def run(asked: Namespace) -> int:
-        given = vars(asked).items()
-        fields = {key: value for key, value in given if value is not None and key not in NO_FIELDS}
-
-        def answer(server: RemoteServer) -> _Answer:
-            try:
-                data = ask(server, {key: as_of_now(value) for key, value in fields.items()})
-                text = as_json(data) if asked.json else _readable(data, show)
-                is_missing = bool(nothing) and _is_empty(data)
-                return _Answer(
-                    data,
-                    text,
-                    is_missing,
-                    REFUSED if is_missing else _status(data),
-                )
-            except STRANGE as error:
-                raise RequestError(UNREACHABLE, f"{server}: {NOT_OURS} ({error!r})") from error
-
-        check_output()  # before anything is done
-        try:
-            with raised_signals(), RemoteServer(asked) as server:
-                if again_s := vars(asked).get("watch"):
-                    return watch(lambda: answer(server).text, again_s)
-                # what is gone from the queue before it is here; what waits for jobs can be left
-                hold_signals(hold=give_back is not None and not fields.get("timeout"))
-                try:
-                    return _print(server, answer(server), nothing, asked, give_back)
-                finally:
-                    hold_signals(hold=False)
-        except RequestError as error:
-            return complain([str(error)], error.status)
-        except StartupError as error:
-            return complain(error.lines(None), USAGE)
-
+    verb = _RemoteVerb(ask or asking.at(f"/{name}"), show, nothing, give_back)
     words = {one.options.get("metavar") for one in arguments}
     notes = [LENGTHS] * ("LENGTH" in words) + [TIMES] * ("TIME" in words)
-    return Subcommand(name, text, run, (*arguments, *CONNECTION), "\n".join(notes))
-
-
-def _print(
-    server: RemoteServer,
-    said: _Answer,
-    nothing: str,
-    asked: Namespace,
-    give_back: asking.GiveBack | None,
-) -> int:
-    """Print the answer. Returns the exit status.
-
-    Raises OutputError if that is impossible and nothing was taken, KeyboardInterrupt if a signal ends it.
-    """
-    if asked.json or said.data or not said.is_missing:
-        try:
-            hold_signals(hold=False)
-            say(said.text)
-        except (OutputError, KeyboardInterrupt) as error:
-            if give_back is None or not said.data:
-                raise
-            hold_signals(hold=True)  # a second Ctrl-C
-            _rescue(server, said.data, str(error) or "interrupted", give_back)
-            if isinstance(error, OutputError):
-                return REFUSED
-            drop_rest()
-            raise
-    return complain([nothing], said.status) if said.is_missing else said.status
+    return Subcommand(name, text, verb.run, (*arguments, *CONNECTION), "\n".join(notes))
 
 
 def _rescue(server: RemoteServer, data: Any, reason: str, give_back: asking.GiveBack) -> None:

@@ -54,7 +54,7 @@ def fitting(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) ->
 
 
 def facts(data: Row) -> str:
-    """One thing: a line for each member, names first; for a terminal, a text with several lines has them below."""
+    """An object: a line for each member, its name first; for a terminal, the further lines of a text stand below."""
     shown = {name: lines(name, value) for name, value in data.items() if name not in HIDDEN}
     width = max(map(len, shown)) + 1
     return "\n".join(
@@ -64,7 +64,7 @@ def facts(data: Row) -> str:
 
 
 def lines(name: str, value: Any) -> list[str]:
-    """One value: for a terminal a line for each of its own, for programs one."""
+    """The lines of a value: for a terminal as many as it has, for programs one."""
     if not (isinstance(value, str) and sys.stdout.isatty()):
         return [cell(name, value)]
     return [one_line(line) for line in value.split("\n")]
@@ -75,7 +75,7 @@ def _indented(more: Sequence[str]) -> list[str]:
 
 
 def cell(name: str, value: Any) -> str:
-    """One value on one line, without anything that moves a terminal's cursor."""
+    """A value on one line, without anything that moves a terminal's cursor."""
     if value is None:
         return "-"
     if name in TIMES:

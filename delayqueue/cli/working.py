@@ -164,7 +164,7 @@ async def _supervise(asked: Namespace) -> int:
     stop = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, stop.set)
-    # once, not in each process; and not in this one, which would hold all that the code holds
+    # checked once, in a process of its own: this one would keep all that the code loads
     status = await run(partial(_try, alone), "trial", stop, STOP_S)
     if status and not stop.is_set():
         if status < 0:

@@ -46,10 +46,12 @@ class ServerAddress:
             raise ValueError(
                 f"{shown}: must be http://HOST:PORT or https://HOST:PORT, without ? and #"
             )
-        source = TOKEN_VARIABLE if token is None else "the token"
-        token = os.environ.get(TOKEN_VARIABLE) if token is None else token
-        if token and not (token.isascii() and token.isprintable()):
-            raise ValueError(f"{source}: must be printable ASCII")
+        token = _token(token)
+        if token and parts.username is not None:
+            raise ValueError(
+                f"{shown}: it has a password, and there is a token, which takes its place: "
+                f"give one of them (a token may come from {TOKEN_VARIABLE})"
+            )
         is_secure = parts.scheme == "https"
         host = _ascii(parts.hostname or "")
         port = parts.port or (443 if is_secure else 80)
@@ -58,11 +60,6 @@ class ServerAddress:
             "Content-Type": "application/json",
             "Accept-Language": SERVER_LANGUAGE,
         }
-        if token and parts.username is not None:
-            raise ValueError(
-                f"{shown}: it has a password, and there is a token, which takes its place: "
-                f"give one of them (a token may come from {TOKEN_VARIABLE})"
-            )
         if token:
             lines["Authorization"] = f"Bearer {token}"
         elif parts.username is not None:
@@ -90,6 +87,15 @@ class ServerAddress:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http{'s' * self.is_secure}://{host}:{self.port}{self.path}"
+
+
+def _token(given: str | None) -> str | None:
+    """The given token, or that of the environment. Raises ValueError if it is invalid."""
+    token = os.environ.get(TOKEN_VARIABLE) if given is None else given
+    if token and not (token.isascii() and token.isprintable()):
+        source = TOKEN_VARIABLE if given is None else "the token"
+        raise ValueError(f"{source}: must be printable ASCII")
+    return token
 
 
 def _ascii(host: str) -> str:

@@ -210,7 +210,7 @@ def _without_gone(code: int) -> int:
 
 
 def _each_without_gone(data: Any) -> Any:
-    """In a batch, each job has its own code."""
+    """The data of a batch, in which each job has its own code: those that are gone are done."""
     return data and [each | {"code": _without_gone(each["code"])} for each in data]
 
 

@@ -257,7 +257,7 @@ def _pop(
 
 
 def _give_back(path: str, request: dict[str, Any], read: Callable[[Any], T]) -> ApiRequest[T]:
-    """Without a receipt, a second call could end the next reservation."""
+    """A request that ends a reservation; without a receipt it is not repeated, as it could end the next reservation."""
     return ApiRequest(path, request, read, repeatable="receipt" in request, ends_receipt=True)
 
 

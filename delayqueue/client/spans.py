@@ -60,9 +60,7 @@ def sending(request: ApiRequest[T], to: ServerAddress) -> Iterator[ApiRequest[T]
         own = {name: value for name, value in context.items() if name == "traceparent"}
         sent = [own | job for job in jobs]
         yield replace(
-            request,
-            json=sent if is_batch else sent[0],
-            traceparent=own.get("traceparent", ""),
+            request, json=sent if is_batch else sent[0], traceparent=own.get("traceparent", "")
         )
 
 

@@ -269,9 +269,7 @@ class Config:
     history: bool = option("yes", values.yes_no, "keep data for /history in the store")
     traces: bool = option("no", values.yes_no, "export traces as OTEL_* variables say")
     log_level: str = option(
-        "info",
-        values.choice(*LEVELS),
-        "lowest level that is logged: debug, info, warning, error",
+        "info", values.choice(*LEVELS), "lowest level that is logged: debug, info, warning, error"
     )
     log_format: str = option("text", values.choice("text", "json"), "lines as text or json")
     access_log: bool = option("no", values.yes_no, "log a line for each request; a third more work")
@@ -294,7 +292,7 @@ class Config:
         return bool(self.auth_tokens or self.auth_tokens_file)
 
     @property
-    def asks(self) -> bool:
+    def requires_auth(self) -> bool:
         """Whether clients must authenticate, by a token or by a login at the proxy."""
         return self.has_tokens or bool(self.proxy_user_header)
 

@@ -40,7 +40,7 @@ def changed_to(config: Config, found: Config) -> tuple[Config, list[str]]:
     TLS cannot be switched on: connections are made for one of them. Raises StartupError if something that protects the
     server would end: an editor that has just emptied the file, or written half of it, must not let everybody in.
     """
-    _refuse_open_doors(config, found)
+    _refuse_less_protection(config, found)
     fixed = set(OPTIONS) - RELOADED
     if not config.tls_cert:
         fixed |= {"tls_cert", "tls_key"}
@@ -48,11 +48,12 @@ def changed_to(config: Config, found: Config) -> tuple[Config, list[str]]:
     return replace(found, **{OPTIONS[key].field: config.value(key) for key in left}), left
 
 
-def _refuse_open_doors(config: Config, found: Config) -> None:
+def _refuse_less_protection(config: Config, found: Config) -> None:
     gone = {
         f"{found.file} is empty": _is_set_in_file(config) and not _is_set_in_file(found),
         "no token would be left": config.has_tokens and not found.has_tokens,
-        "neither a token nor a login would be left": config.asks and not found.asks,
+        "neither a token nor a login would be left": config.requires_auth
+        and not found.requires_auth,
         "TLS would end": config.tls_cert is not None and found.tls_cert is None,
         "protected_mode would end": config.protected_mode and not found.protected_mode,
     }

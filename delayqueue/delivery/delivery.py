@@ -33,10 +33,10 @@ T = TypeVar("T")
 class Delivery:
     """Calls the subscribers that have not succeeded so far, one after the other, and records each result at once.
 
-    The last one is recorded in the call that ends the job. So a crash repeats at most the call that was in flight.
-    `call` calls one, `subscribers` returns the topic's present ones, in order; `refresh` makes sure that they are at
-    least of a revision, None = up to date, and raises Unavailable if the store does not answer. The work is done in
-    `place`, for which the job may have to wait.
+    The last result is recorded in the call of the store that ends the job. So a crash repeats at most the call that was
+    in flight. `call` calls a subscriber; `subscribers` returns the topic's present ones, in order; `refresh` makes sure
+    that these are at least of a revision, None = up to date, and raises Unavailable if the store does not answer. The
+    work is done in `place`, a context manager that may make the job wait.
     """
 
     def __init__(  # noqa: PLR0913  # what delivery shares, and the job
@@ -81,10 +81,11 @@ class Delivery:
             log.exception("bug: job %r is delivered again after its TTR", self._job.id)
 
     async def _work(self) -> None:
+        """Call the subscribers that are due, one after the other; a result is recorded before the next call."""
         # a subscriber older than the reservation must be called
         await self._surely(lambda: self._refresh(self._job.revision))
         self._begun_with = self._subscribers()
-        await self._look_back()
+        await self._read_earlier()
         last: Recording | None = None  # not recorded yet: it may end the job
         for name in [one.name for one in self._begun_with]:
             if last is not None and self._due(name):
@@ -101,22 +102,7 @@ class Delivery:
             last = await self._call(subscriber)
         await self._end(last)
 
-    def _judge(self, subscriber: Subscriber, outcome: WebhookOutcome) -> None:
-        """Note whether the subscriber keeps failing, unless it was removed while it was called.
-
-        For jobs' own calls, /stats shows the hosts instead.
-        """
-        if self._job.call:
-            return
-        if outcome.succeeded or outcome.gone:
-            self._queue.troubles.over(Kind.SUBSCRIBER, subscriber.name)
-        elif any(one.name == subscriber.name for one in self._subscribers()):
-            topic, message = self._job.topic, outcome.message
-            self._queue.troubles.note(
-                Kind.SUBSCRIBER, subscriber.name, topic=topic, message=message
-            )
-
-    async def _look_back(self) -> None:
+    async def _read_earlier(self) -> None:
         """Note the results of earlier deliveries, and when this one began."""
         if self._job.attempt == 1:
             return
@@ -126,15 +112,24 @@ class Delivery:
         self._earlier = {result.subscriber: result for result in view.results}
         self._began_ms = view.started_ms or 0
 
+    def _due(self, name: str) -> Subscriber | None:
+        """The subscriber if it must be called in this delivery, in its present form; None if it was removed."""
+        earlier = self._earlier.get(name)
+        if earlier is not None and (
+            earlier.succeeded or earlier.due_ms is None or earlier.due_ms > self._began_ms
+        ):
+            return None
+        return next((one for one in self._subscribers() if one.name == name), None)
+
     async def _call(self, subscriber: Subscriber) -> Recording | None:
         """Call a subscriber. Returns what to record; None if its answer was 410 and it is unsubscribed."""
         loop = asyncio.get_running_loop()
         started_at = loop.time()
         event = Event.of(self._job, dict(self._results))
-        outcome = self._kept(subscriber, await self._call_one(subscriber, event))
+        outcome = self._with_kept_message(subscriber, await self._call_one(subscriber, event))
         word = "succeeded" if outcome.succeeded else "failed"
         self._queue.metrics.count(SUBSCRIBER_CALLS, subscriber.name, word)
-        self._judge(subscriber, outcome)
+        self._note_trouble(subscriber, outcome)
         if outcome.gone:
             log.warning("%s is unsubscribed: its URL answered 410", subscriber.name)
             await self._surely(lambda: self._queue.subscribers.drop(subscriber))
@@ -157,10 +152,7 @@ class Delivery:
         self._note(subscriber.name, outcome.succeeded, recording.message, recording.delay_ms)
         return recording
 
-    async def _record(self, recording: Recording) -> None:
-        await self._surely(lambda: self._jobs.record(recording))
-
-    def _kept(self, subscriber: Subscriber, outcome: WebhookOutcome) -> WebhookOutcome:
+    def _with_kept_message(self, subscriber: Subscriber, outcome: WebhookOutcome) -> WebhookOutcome:
         """The outcome with as much of its message as is kept: all of a result that a later subscriber gets.
 
         If that is not possible, the attempt has failed, because half a result is worse than none.
@@ -178,6 +170,21 @@ class Delivery:
         behind = names.index(subscriber.name) + 1 if subscriber.name in names else 0
         return any(one.payload is Payload.EVENT for one in subscribers[behind:])
 
+    def _note_trouble(self, subscriber: Subscriber, outcome: WebhookOutcome) -> None:
+        """Note among the troubles whether the subscriber fails, unless it was removed while it was called.
+
+        For jobs' own calls, /stats shows the hosts instead.
+        """
+        if self._job.call:
+            return
+        if outcome.succeeded or outcome.gone:
+            self._queue.troubles.forget(Kind.SUBSCRIBER, subscriber.name)
+        elif any(one.name == subscriber.name for one in self._subscribers()):
+            topic, message = self._job.topic, outcome.message
+            self._queue.troubles.note(
+                Kind.SUBSCRIBER, subscriber.name, topic=topic, message=message
+            )
+
     def _delay_ms(
         self, subscriber: Subscriber, attempts_before: int, outcome: WebhookOutcome
     ) -> int | None:
@@ -189,6 +196,9 @@ class Delivery:
         if outcome.succeeded or attempts_before >= len(schedule):
             return None
         return max(schedule[attempts_before], outcome.retry_after_ms)
+
+    async def _record(self, recording: Recording) -> None:
+        await self._surely(lambda: self._jobs.record(recording))
 
     async def _end(self, last: Recording | None) -> None:
         """End this delivery. `last` is recorded, in the same call if the job is finished with it."""
@@ -220,15 +230,6 @@ class Delivery:
         self._results[name] = EarlierResult(succeeded, message)
         if not succeeded and again_ms is not None:
             self._again.add(name)
-
-    def _due(self, name: str) -> Subscriber | None:
-        """The subscriber if it must be called in this delivery, in its present form; None if it was removed."""
-        earlier = self._earlier.get(name)
-        if earlier is not None and (
-            earlier.succeeded or earlier.due_ms is None or earlier.due_ms > self._began_ms
-        ):
-            return None
-        return next((one for one in self._subscribers() if one.name == name), None)
 
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
         """The store's answer, however long it takes: what a subscriber has done must not be forgotten."""

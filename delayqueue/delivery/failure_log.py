@@ -35,7 +35,7 @@ class FailureLog:
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        # by subscriber and host, the one that was logged last at the end
+        # by subscriber and host; the one that was logged last is at the end
         self._lines = OrderedDict[tuple[str, str], _LastLine]()
 
     def failed(

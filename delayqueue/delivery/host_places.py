@@ -40,7 +40,7 @@ class HostPlaces:
         """Whether as many jobs wait for a place as may."""
         return self.users >= 2 * self._limit
 
-    def again_ms(self, full_hosts: float = 1) -> int:
+    def next_delay_ms(self, full_hosts: float = 1) -> int:
         """How long a job that is sent away is delayed: it comes behind those that were sent away before.
 
         `full_hosts` is how many hosts send jobs away, about; they share RETURNS_A_S.

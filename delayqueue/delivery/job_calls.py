@@ -98,7 +98,7 @@ class JobCalls:
         host = self._hosts.setdefault(name, HostPlaces(self._per_host))
         try:
             if host.is_full or host.users >= self._share:
-                delay_ms = host.again_ms(self._placed / host.users)
+                delay_ms = host.next_delay_ms(self._placed / host.users)
                 counters.put_off(job.late_from_ms / 1000, delay_ms / 1000)
                 self._put_off(job, delay_ms)
             elif self._bytes > ROOM_BYTES:

@@ -134,7 +134,7 @@ class SubscribedTopics:
     def _follow(self, subscribers: Sequence[Subscribed]) -> None:
         names = {one.subscriber.name for one in subscribers}
         for gone in self._names - names:
-            self._queue.troubles.over(Kind.SUBSCRIBER, gone)
+            self._queue.troubles.forget(Kind.SUBSCRIBER, gone)
         self._names = names
         by_topic = {
             topic: list(group)

@@ -37,7 +37,7 @@ class Call:
 
     url: str
     method: Method = Method.POST
-    # they may hold secrets
+    # the headers may hold secrets
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     timeout_ms: int = 30_000
     expect: str = ""

@@ -188,7 +188,7 @@ class CallCounters:
         return nlargest(MOST_REPORTED, reports, _trouble)
 
 
-def together(reports: Iterable[HostReport]) -> list[HostReport]:
+def added_by_host(reports: Iterable[HostReport]) -> list[HostReport]:
     """The reports of several processes, added up for each host, in the order of CallCounters.report()."""
     found = dict[str, HostReport]()
     for each in reports:

@@ -18,11 +18,7 @@ class Ring(NamedTuple):
     places: int
 
 
-RINGS: Final = {
-    "3h": Ring(60_000, 180),
-    "2d": Ring(600_000, 288),
-    "30d": Ring(3_600_000, 720),
-}
+RINGS: Final = {"3h": Ring(60_000, 180), "2d": Ring(600_000, 288), "30d": Ring(3_600_000, 720)}
 FINEST: Final = RINGS["3h"]
 
 
@@ -41,14 +37,14 @@ class Row(NamedTuple):
     depth: Depth | None = None
 
 
-DEED: Final = "did"  # the kind of a mark of what somebody did with the page
-MAX_DEED_CHARS: Final = 300
+ACTION: Final = "did"  # the kind of a mark of what somebody did on the page at /admin
+MAX_ACTION_CHARS: Final = 300
 
 
 class Mark(NamedTuple):
     """An incident: `kind` is started, outage, failover or clock. server "" = it concerns all.
 
-    Of a DEED it is who did it, a line feed, and what: versions that do not know deeds show it as it is.
+    Of an ACTION it is who did it, a line feed, and what: versions that do not know this kind show it as it is.
     """
 
     kind: str

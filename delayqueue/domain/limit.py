@@ -55,7 +55,7 @@ class Limit:
         """Parse the limit that a script wrote."""
         return cls(**{name: written[name] for name in cls.__slots__ if name in written})  # type: ignore[arg-type]
 
-    def is_said_by(self, other: "Limit") -> bool:
+    def matches(self, other: "Limit") -> bool:
         """Whether the limit in force equals this one; if this one names no burst, any burst matches."""
         wanted = self.changes()
         if not self.burst:

@@ -32,17 +32,17 @@ class Outboxes:
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now
-        self._told: dict[str, tuple[float, Outbox]] = {}  # the one with the latest news last
+        self._reports: dict[str, tuple[float, Outbox]] = {}  # the one with the latest news last
 
-    def tell(self, outbox: Outbox) -> None:
+    def note(self, outbox: Outbox) -> None:
         """Take a relay's report on its outbox."""
-        self._told.pop(outbox.name, None)
-        self._told[outbox.name] = self._now(), outbox
-        if len(self._told) > MOST_OUTBOXES:
-            del self._told[next(iter(self._told))]
+        self._reports.pop(outbox.name, None)
+        self._reports[outbox.name] = self._now(), outbox
+        if len(self._reports) > MOST_OUTBOXES:
+            del self._reports[next(iter(self._reports))]
 
     def report(self) -> Iterator[Outbox]:
         """The reports that are not older than FORGOTTEN_S, with their ages."""
-        for told_s, outbox in self._told.values():
-            if (ago_s := round(self._now() - told_s, 3)) <= FORGOTTEN_S:
+        for reported_s, outbox in self._reports.values():
+            if (ago_s := round(self._now() - reported_s, 3)) <= FORGOTTEN_S:
                 yield replace(outbox, ago_s=ago_s)

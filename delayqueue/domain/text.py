@@ -80,7 +80,7 @@ def without(secrets: Iterable[str], text: str) -> str:
     parts = {part for each in secrets for part in (each, each.partition(" ")[2].strip())}
     long = {part for part in parts if len(part) >= LEAST_SECRET_CHARS}
     as_json = {json.dumps(part)[1:-1] for part in long}
-    # the last: as PHP has it
+    # the last ones: JSON as PHP writes it
     forms = long | as_json | {form.replace("/", "\\/") for form in as_json}
     for form in sorted(forms, key=len, reverse=True):  # one may be a part of another
         text = text.replace(form, "***")

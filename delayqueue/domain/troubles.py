@@ -68,15 +68,15 @@ class Troubles:
         if len(self._noted) > MOST:
             self._noted.popitem(last=False)
 
-    def timed_out(self, topic: str, job_id: str, attempt: int, worker: str) -> None:
+    def note_timeout(self, topic: str, job_id: str, attempt: int, worker: str) -> None:
         """The TTR of a job has expired while this worker had it, "" = unknown."""
         if worker:
             self.note(Kind.WORKER, worker, topic=topic, message=job_id)
         if attempt >= HANGS_AFTER:
-            self.over(Kind.JOB, job_id)
+            self.forget(Kind.JOB, job_id)
             self.note(Kind.JOB, job_id, topic=topic, message=worker, count=attempt)
 
-    def over(self, kind: Kind, name: str) -> None:
+    def forget(self, kind: Kind, name: str) -> None:
         """Forget a trouble: its job, call or host has done well."""
         self._noted.pop((kind, name), None)
 
@@ -89,7 +89,9 @@ class Troubles:
                 yield replace(noted, ago_s=ago_s)
 
 
-def together(reports: Iterable[tuple[float, TroubleReport]]) -> list[tuple[float, TroubleReport]]:
+def merge_troubles(
+    reports: Iterable[tuple[float, TroubleReport]],
+) -> list[tuple[float, TroubleReport]]:
     """The reports of several processes, one for each trouble, with the unix time of its last event, latest first."""
     found: dict[tuple[str, str], tuple[float, TroubleReport]] = {}
     for at, one in sorted(reports, key=lambda each: each[0]):

@@ -50,7 +50,7 @@ class EndWaits:
         self._deadlines = Deadlines[EndWait](lambda wait: self._answer([wait]))
         self._numbers = count(1)
         self._reading = set[asyncio.Future[list[JobView | None]]]()
-        self._look = asyncio.Event()  # an announcement may have been lost
+        self._may_have_missed = asyncio.Event()  # an announcement
         self._closing = False
         self.waiting = 0  # how many wait
 
@@ -68,8 +68,8 @@ class EndWaits:
         self._by_id.setdefault(job_id, set()).add(wait)
         self.waiting += 1
         self._deadlines.add(wait, self.waiting)
-        look = self._store.run(AWAIT_END, (job_id,), scope)
-        look.add_done_callback(partial(self._looked, wait))
+        noting = self._store.run(AWAIT_END, (job_id,), scope)
+        noting.add_done_callback(partial(self._noted, wait))
         return wait
 
     def leave(self, wait: EndWait) -> None:
@@ -83,17 +83,17 @@ class EndWaits:
 
     def resync(self) -> None:
         """Ask the store again soon: announcements may have been lost."""
-        self._look.set()
+        self._may_have_missed.set()
 
     async def run(self) -> None:
         """Ask the store again from time to time while clients wait, until cancelled."""
         while True:
             async with at_most(LOOK_S):
-                await self._look.wait()
-            self._look.clear()
+                await self._may_have_missed.wait()
+            self._may_have_missed.clear()
             for scope, ids in self._ids().items():
                 for piece in batched(list(ids), TOGETHER):
-                    await self._look_again(piece, scope)
+                    await self._ask_again(piece, scope)
 
     async def close(self) -> None:
         """Answer all clients with their jobs as they are; from now on no client waits."""
@@ -110,7 +110,7 @@ class EndWaits:
             ids.setdefault(wait.scope, {})[wait.id] = None
         return ids
 
-    async def _look_again(self, ids: Sequence[str], scope: Scope) -> None:
+    async def _ask_again(self, ids: Sequence[str], scope: Scope) -> None:
         try:
             goes_on = await self._store.run(AWAIT_END, ids, scope)
         except Unavailable:
@@ -119,14 +119,14 @@ class EndWaits:
             if not goes:
                 self._answer([each for each in self._by_id.get(job_id, ()) if each.scope == scope])
 
-    def _looked(self, wait: EndWait, look: asyncio.Future[list[bool]]) -> None:
+    def _noted(self, wait: EndWait, noting: asyncio.Future[list[bool]]) -> None:
         """Answer the client if its job had ended before the store noted the wait, or if the call failed."""
-        if look.cancelled():  # the loop ends
+        if noting.cancelled():  # the loop ends
             return
-        if (error := look.exception()) is not None:
+        if (error := noting.exception()) is not None:
             if self._remove(wait):
                 wait.future.set_exception(error)
-        elif not look.result()[0]:
+        elif not noting.result()[0]:
             self._answer([wait])
 
     def _answer(self, waits: Iterable[EndWait]) -> None:

@@ -17,7 +17,7 @@ STEP: Final = 300  # entries that a step checks: about 2 ms of the store's time
 MOST_SUSPECTS: Final = 100_000  # kept at a time, about 10 MB
 WINDOW: Final = 2000  # entries of a ready list that are read at a time
 OVERLAP: Final = 1000  # of two windows: up to this many ghosts may leave the list between two reads
-ROUNDS: Final = 5  # at most in a repair; repairing one thing can reveal another
+PASSES: Final = 5  # at most in a repair; repairing one thing can reveal another
 
 PIECES: Final = 200  # passed to a step
 
@@ -46,27 +46,28 @@ async def examine(store: Store, tell: Callable[[int, Finding], None], *, repair:
     for bucket in store.in_force:
         known: set[Finding] = set()
         findings: set[Finding] = set()
-        for _ in range(ROUNDS if repair else 1):
-            findings = await _go_round(Pass(bucket, repair=repair), report)
+        for _ in range(PASSES if repair else 1):
+            findings = await _check_all(Pass(bucket, repair=repair), report)
             for finding in sorted(findings - known):
                 tell(bucket.number, finding)
             known |= findings
             if not any(finding.repaired for finding in findings):
                 break
         report.found.update(finding.kind for finding in known)
-        mended = (each.kind for each in known if each.repaired and each.kind != damage.LOST)
-        report.repaired.update(mended)
+        repaired = (each.kind for each in known if each.repaired and each.kind != damage.LOST)
+        report.repaired.update(repaired)
         report.left.update(finding.kind for finding in findings)
     return report
 
 
-async def _go_round(of_bucket: "Pass", report: Report) -> set[Finding]:
+async def _check_all(check: "Pass", report: Report) -> set[Finding]:
+    """Make all steps of a pass. Returns what it found."""
     findings: set[Finding] = set()
-    while not of_bucket.is_over:
-        seen = await of_bucket.step()
+    while not check.is_over:
+        seen = await check.step()
         findings.update(seen.findings)
         report.lost += sum(number for _, number in seen.lost)
-    report.looked += of_bucket.looked
+    report.looked += check.looked
     return findings
 
 
@@ -77,7 +78,7 @@ class Pass:
         """`limit` is how many entries a step checks."""
         self._bucket = bucket
         self._limit = limit
-        self._mend = repair
+        self._repair = repair
         self._pieces = [KEYSPACE]  # the next one comes last
         # Jobs that are lost unless they are in their ready lists, by topic. Those lists are read when there are many
         # such jobs, or everything else is done.
@@ -92,14 +93,14 @@ class Pass:
         return not self._pieces and not self._suspects
 
     async def step(self) -> Inspected:
-        """Make one call of the store, until the round is over.
+        """Make one call of the store, until the pass is over.
 
         Raises Unavailable if it fails; it can be tried again.
         """
         if not self._pieces or self._place < 0 or self._suspected >= MOST_SUSPECTS:
             return await self._look_through_list()
         pieces = self._pieces[-PIECES:]
-        seen = await self._bucket.inspect(pieces, self._limit, repair=self._mend)
+        seen = await self._bucket.inspect(pieces, self._limit, repair=self._repair)
         self._pieces[-PIECES:] = seen.pieces
         self.looked += seen.looked
         self._suspected += len(seen.suspects)

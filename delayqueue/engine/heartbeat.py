@@ -48,13 +48,11 @@ class Late(NamedTuple):
 class Heartbeat:
     """This process's entry, written every two seconds, and those of all processes."""
 
-    def __init__(
-        self, registry: Registry, metrics: Metrics, name: str, troubles: Troubles | None = None
-    ) -> None:
+    def __init__(self, registry: Registry, metrics: Metrics, name: str, troubles: Troubles) -> None:
         self._registry = registry
         self._metrics = metrics
         self._name = name
-        self._troubles = troubles or Troubles()
+        self._troubles = troubles
         self._counted = Counter[tuple[Kind, str, str]]()  # what is a trouble, as of the last beat
         self.outboxes = Outboxes()
         self._started = time()
@@ -114,7 +112,7 @@ class Heartbeat:
 
         This one is, also if the store has taken no entry for a while.
         """
-        entries = await self._registry.servers("servers", SILENCE_MS)
+        entries = await self._registry.reports("servers", SILENCE_MS)
         found = {entry[0]: ServerReport.read(*entry) for entry in entries}
         if self._name not in found and self._window:
             found[self._name] = self._report()

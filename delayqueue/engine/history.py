@@ -8,8 +8,8 @@ from random import uniform
 from typing import Final, NamedTuple
 
 from delayqueue.domain.history_steps import (
-    DEED,
-    MAX_DEED_CHARS,
+    ACTION,
+    MAX_ACTION_CHARS,
     MOST_TOPICS,
     NO_COUNTS,
     Depth,
@@ -52,11 +52,7 @@ class HistoryRecorder:
     """
 
     def __init__(
-        self,
-        store: Store,
-        metrics: Metrics,
-        name: str,
-        stale: Callable[[], Collection[int]],
+        self, store: Store, metrics: Metrics, name: str, stale: Callable[[], Collection[int]]
     ) -> None:
         self._store = store
         self._metrics = metrics
@@ -151,11 +147,11 @@ class HistoryRecorder:
         if self._jumps > before:
             self._notice(Noticed("clock", now))
 
-    def did(self, by: str, what: str) -> None:
-        """Mark what somebody did with the page."""
+    def note_action(self, by: str, what: str) -> None:
+        """Mark what somebody did on the page at /admin."""
         if self._metrics.topic_counters:  # only if a history is kept
             now = asyncio.get_running_loop().time()
-            self._notice(Noticed(DEED, now, server=f"{by}\n{what[:MAX_DEED_CHARS]}"))
+            self._notice(Noticed(ACTION, now, server=f"{by}\n{what[:MAX_ACTION_CHARS]}"))
 
     def _notice(self, noticed: Noticed) -> None:
         self._noticed = [*self._noticed, noticed][-MOST_MARKS:]

@@ -98,7 +98,7 @@ class Importer:
         before = self._progress()
         await self._original.claim()
         buckets = await self._original.buckets()
-        self.server_runs = await self._original.feel_pulse()
+        self.server_runs = await self._original.probe_server()
         self.waiting.clear()
         self._left.clear()
         limits = await limits_in(self._store.bucket(FIRST))

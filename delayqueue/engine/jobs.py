@@ -61,12 +61,7 @@ class Jobs:
     """
 
     def __init__(
-        self,
-        store: Store,
-        polls: Polls,
-        taking: TakeService,
-        workers: Workers,
-        scope: Scope,
+        self, store: Store, polls: Polls, taking: TakeService, workers: Workers, scope: Scope
     ) -> None:
         self._store = store
         self._workers = workers
@@ -91,7 +86,7 @@ class Jobs:
 
     def finish(self, jobs: Sequence[Ending]) -> Future[list[int]]:
         """End jobs whose work is done. Returns a code for each."""
-        noted = partial(self._workers.finished, jobs) if self._workers.in_hand else list
+        noted = partial(self._workers.note_finished, jobs) if self._workers.in_hand else list
         return self._store.run_then(FINISH, jobs, self.scope, noted)
 
     def delete(self, jobs: Sequence[Ending]) -> Future[list[int]]:
@@ -132,7 +127,7 @@ class Jobs:
             if results[0].buried:
                 log.warning("job %r is buried: it failed with no retries left", job_id)
             time_ms = _time(results)
-            self._workers.given_back(job_id, nonce)
+            self._workers.note_given_back(job_id, nonce)
             return time_ms
 
         return self._store.run_then(RELEASE, (item,), self.scope, read)
@@ -176,7 +171,7 @@ class Jobs:
 
         def read(results: Sequence[int]) -> None:
             _check(results)
-            self._workers.given_back(job_id, nonce)
+            self._workers.note_given_back(job_id, nonce)
             log.warning("job %r is buried: its worker gave it up", job_id)
 
         return self._store.run_then(BURY, (item,), self.scope, read)

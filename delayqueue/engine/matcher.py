@@ -68,14 +68,15 @@ class BucketState:
     def __init__(self, wake: Callable[[], None]) -> None:
         self.wake = wake
         self.pending: dict[WaitQueue, None] = {}  # queues with first questions for the next call
-        # by topic, without loans; 0 = it is only a suspect
+        # jobs by topic, without those that are lent; 0 = jobs are only suspected there
         self.credits: dict[PolledTopic, int] = {}
         self.reported: dict[PolledTopic, int] = {}  # what comes to the credits with the next call
-        self.suspects: set[PolledTopic] = set()  # those of the topics of these two
+        # topics in `credits` or `reported` that may have no jobs
+        self.suspects = set[PolledTopic]()
         self.requests: list[BucketRequest] = []  # of the call in flight
+        self.counted = False  # whether these requests count towards what is asked for
         # topics that the last call could not finish
         self.unfinished: list[tuple[PolledTopic, ...]] = []
-        self.counted = False  # whether those requests count towards what is asked for
         self.slow = False  # its last call took long or failed: do not count on the next one
         self.resync_at = 0
 
@@ -281,7 +282,7 @@ class Matcher:
         return left
 
     def failed(self, bucket: int, why: Text = Unavailable.default) -> None:
-        """The call has failed; polls are told why.
+        """End a call that has failed: polls that have waited for it fail with this reason.
 
         Polls that have arrived since then fail, too: behind another call they would wait twice as long.
         """

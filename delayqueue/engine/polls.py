@@ -100,7 +100,7 @@ class Polls:
         if self._closing:
             poll.answer([])
             return poll
-        # as in _check_room, which would be one call more for each poll
+        # _check_room written out: one call less for each poll
         if poll.patient and 0 < self._max_polls <= self.matcher.waiting + self.ends.waiting:
             raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
         self.matcher.add(topics, poll, by_priority=by_priority)

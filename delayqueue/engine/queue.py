@@ -49,7 +49,7 @@ class DelayQueue:
         self.notes = Notes(store.registry)
         self.troubles = Troubles()
         self.timers = Timers(
-            store, self._polls.matcher.resync, self.troubles.timed_out, buried_retain_ms
+            store, self._polls.matcher.resync, self.troubles.note_timeout, buried_retain_ms
         )
         self.heartbeat = Heartbeat(store.registry, self.metrics, name, self.troubles)
         self.history = HistoryRecorder(store, self.metrics, name, self.stale_buckets)
@@ -70,14 +70,14 @@ class DelayQueue:
         """
         stale, noted_at = self.timers.stale(), self.heartbeat.noted_at
         if noted_at is None or noted_at < stale_before():
-            stale.update(self.store.beside(0))
+            stale.update(self.store.buckets_beside(0))
         return sorted(stale)
 
     async def unready_buckets(self) -> list[int]:
         """Buckets that do not work, or whose last call failed, or whose server does not answer right now."""
-        unready = {*self.stale_buckets(), *await self.store.away()}
+        unready = {*self.stale_buckets(), *await self.store.unreachable_buckets()}
         if self.heartbeat.has_failed:
-            unready.update(self.store.beside(0))
+            unready.update(self.store.buckets_beside(0))
         return sorted(unready)
 
     def ailment(self) -> Text | None:
@@ -89,11 +89,7 @@ class DelayQueue:
         loops = {"history": self.history.run} if self._keeps_history else {}
         return loops | {
             "wakeups": partial(
-                listen,
-                self.store,
-                self._polls.matcher.notify,
-                self._polls.ends.ended,
-                self._resync,
+                listen, self.store, self._polls.matcher.notify, self._polls.ends.ended, self._resync
             ),
             "waits for ends": self._polls.ends.run,
             "heartbeat": self.heartbeat.run,

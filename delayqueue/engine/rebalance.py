@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class Rebalance:
-    """One change. It can be killed at any point and run again; if another one begins meanwhile, it ends.
+    """A change of the number of buckets. It can be killed at any point and run again; another one that begins ends it.
 
     Raises Unavailable if the store is unavailable for longer than PATIENCE_S, StartupError if the change cannot begin,
     AnotherChange if another one has begun.

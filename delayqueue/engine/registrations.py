@@ -72,7 +72,7 @@ class Registrations(Generic[Kept]):
         self._log_changes({entry.name: entry.definition for entry in entries}, stored)
 
     def _changed(self, one: Kept, fields: Mapping[str, Any]) -> Kept:
-        """One with these fields changed."""
+        """The subscriber or schedule with these fields changed."""
         return replace(one, **fields)
 
     async def _entries(self, wanted: Iterable[Kept]) -> list[Entry]:
@@ -109,13 +109,12 @@ class Registrations(Generic[Kept]):
         for name, definition in stored.items():
             if not _is_declared(definition) or wanted.get(name) == definition:
                 continue
-            is_replaced = name in wanted
-            log.warning(
-                "[%s %s] is replaced: it was declared differently; %s"
-                if is_replaced
-                else "[%s %s] is removed: this file does not declare it; %s",
-                *(self._kind[:-1], name, OTHER_FILE),
+            why = (
+                "replaced: it was declared differently"
+                if name in wanted
+                else "removed: this file does not declare it"
             )
+            log.warning("[%s %s] is %s; %s", self._kind[:-1], name, why, OTHER_FILE)
 
 
 def entry_of(declared: Subscriber | Schedule) -> Entry:
@@ -152,7 +151,7 @@ async def read_all(
         try:
             found = read(entry.definition)
         except ValueError as error:
-            # a warning: of one that is read again and again, the log leaves most out
+            # a warning, not an error: the log leaves most repetitions of a warning out
             log.warning("%r in the store cannot be read: %s", entry.name, error)
         else:
             yield entry, found

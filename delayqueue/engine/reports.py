@@ -13,12 +13,10 @@ from delayqueue.answers.servers import (
     WorkerJob,
     WorkerStats,
 )
-from delayqueue.domain.call_counters import HostReport
-from delayqueue.domain.call_counters import together as hosts_of
+from delayqueue.domain.call_counters import HostReport, added_by_host
 from delayqueue.domain.outboxes import Outbox
 from delayqueue.domain.text import readable
-from delayqueue.domain.troubles import Kind, TroubleReport
-from delayqueue.domain.troubles import together as troubles_of
+from delayqueue.domain.troubles import Kind, TroubleReport, merge_troubles
 from delayqueue.domain.written import known, read
 
 # of a server that says nothing
@@ -95,7 +93,7 @@ def host_calls(reports: Sequence[ServerReport]) -> list[HostCalls]:
             failed_at=one.failed_at or None,
             error=readable(one.error),
         )
-        for one in hosts_of(each for report in reports for each in report.calls)
+        for one in added_by_host(each for report in reports for each in report.calls)
     ]
 
 
@@ -119,13 +117,13 @@ def outboxes(reports: Iterable[ServerReport]) -> list[OutboxStats]:
 def troubles(reports: Sequence[ServerReport]) -> list[Trouble]:
     """What goes wrong again and again, the latest first."""
     noted = [(_at(report, each.ago_s), each) for report in reports for each in report.troubles]
-    for host in hosts_of(each for report in reports for each in report.calls):
+    for host in added_by_host(each for report in reports for each in report.calls):
         if host.fails:
             failing = TroubleReport(Kind.HOST, host.host, count=host.failing, message=host.error)
             noted.append((host.failed_at, failing))
     return [
         Trouble(one.kind, readable(one.name), one.topic, one.count, at, readable(one.message))
-        for at, one in troubles_of(noted)
+        for at, one in merge_troubles(noted)
     ]
 
 

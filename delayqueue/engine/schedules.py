@@ -84,7 +84,7 @@ class Schedules(Registrations[Schedule]):
             await asyncio.sleep(wait_s)
 
     def _changed(self, one: Schedule, fields: Mapping[str, Any]) -> Schedule:
-        """One with these fields changed. Raises Invalid if a time zone is among them, and it has no `cron` then."""
+        """The schedule with these fields changed. Raises Invalid if they have a time zone and it has no `cron`."""
         changed = super()._changed(one, fields)
         try:
             check_form(cron=bool(changed.cron), every=bool(changed.every_ms), tz=fields.get("tz"))
@@ -98,7 +98,7 @@ class Schedules(Registrations[Schedule]):
         Raises Invalid if the jobs of one have a group, and its bucket need not be that of the schedules, where they go.
         """
         wanted = list(wanted)
-        if not self._registry.is_alone and (grouped := [one for one in wanted if one.group]):
+        if not self._registry.is_only_bucket and (grouped := [one for one in wanted if one.group]):
             name = grouped[0].name
             raise Invalid.of(
                 f"定时计划 {name} 的 group：bucket_size 大于 1 时不支持，请让 worker 推送带 group 的job",

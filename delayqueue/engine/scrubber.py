@@ -22,9 +22,9 @@ class Scrubber:
     """Checks one bucket. Several scrubbers, in any number of servers, do not disturb each other."""
 
     def __init__(self, bucket: Bucket) -> None:
-        """The store's listeners are told what was found again."""
+        """The store's listeners are notified of ready jobs that a repair has found again."""
         self._bucket = bucket
-        self._round = self._new_round()
+        self._pass = self._new_pass()
         self._resume_at = 0.0  # loop time
 
     async def step(self) -> None:
@@ -35,16 +35,16 @@ class Scrubber:
         now = asyncio.get_running_loop().time()
         if now < self._resume_at:
             return
-        if self._round.is_over:
-            self._round = self._new_round()
+        if self._pass.is_over:
+            self._pass = self._new_pass()
         lost = Counter[str]()
         try:
             for _ in range(MOST_STEPS):
-                seen = await self._round.step()
+                seen = await self._pass.step()
                 self._report(seen)
                 for topic, number in seen.lost:
                     lost[topic] += number
-                if not seen.lost or self._round.is_over:
+                if not seen.lost or self._pass.is_over:
                     break
         except Unavailable:
             self._resume_at = now + PAUSE_S
@@ -68,5 +68,5 @@ class Scrubber:
                 damage.sentence(first.kind, first.name, first.id),
             )
 
-    def _new_round(self) -> Pass:
+    def _new_pass(self) -> Pass:
         return Pass(self._bucket, STEP, repair=True)

@@ -75,7 +75,7 @@ class SettingsRepair:
 
 
 async def _unlike(buckets: Sequence[Bucket], topics: Sequence[str]) -> Unlike:
-    """Those of the topics that do not have the first bucket's settings in each of them."""
+    """The topics whose settings are not the same in all of these buckets, with the settings in each."""
     if not topics:
         return {}
     found = [await _settings(bucket, topics) for bucket in buckets]

@@ -54,7 +54,7 @@ class Subscribers(Registrations[Subscriber]):
     async def with_calls(
         self, subscribers: Sequence[answers.Subscriber]
     ) -> list[answers.Subscriber]:
-        """These subscribers with their calls within the last day."""
+        """These subscribers, each with its calls within the last day."""
         calls = await calls_of(self._store, [one.name for one in subscribers])
         return [replace(one, calls=calls[one.name]) for one in subscribers]
 
@@ -65,7 +65,7 @@ class Subscribers(Registrations[Subscriber]):
 
 
 def calling_order(one: Subscriber | answers.Subscriber) -> tuple[str, int, str]:
-    """By topic, and of a topic in the order in which they are called."""
+    """The sort key of a subscriber: its topic, then its place among those that are called for it."""
     return one.topic, one.order, one.name
 
 

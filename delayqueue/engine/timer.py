@@ -101,9 +101,7 @@ class Timer:
             self._timed_out(*late)
         for topic, job_id in ticked.named:
             log.warning(
-                "job %r of topic %r is buried: its TTR expired with no retries left",
-                job_id,
-                topic,
+                "job %r of topic %r is buried: its TTR expired with no retries left", job_id, topic
             )
         if ticked.buried > len(ticked.named):
             log.warning(

@@ -21,7 +21,7 @@ class Timers:
         store: Store,
         resync: Callable[[int], None],
         timed_out: Callable[[str, str, int, str], None],
-        buried_retain_ms: int | None = None,
+        buried_retain_ms: int | None,
     ) -> None:
         self._store = store
         self._resync = resync

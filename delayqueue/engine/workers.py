@@ -61,7 +61,7 @@ class InHand:
 class SeenWorker:
     """A worker that this process has seen; times are loop times."""
 
-    who: WorkerIdentity
+    identity: WorkerIdentity
     address: str
     since_s: float
     topics: tuple[str, ...] = ()
@@ -101,40 +101,40 @@ class Workers:
         self._seen: dict[str, SeenWorker] = {}
         self.in_hand: dict[Hold, InHand] = {}  # the oldest first
         self._last: dict[str, InHand] = {}  # by the job's id, of those in hand
-        self._has_told = False
+        self._has_written = False
 
-    def polls(
-        self, who: WorkerIdentity, topics: tuple[str, ...], wait_s: float, address: str
+    def note_poll(
+        self, identity: WorkerIdentity, topics: tuple[str, ...], wait_s: float, address: str
     ) -> SeenWorker | None:
         """Note that a worker begins to wait for jobs. Returns None if there are too many workers."""
         now_s = self._loop.time()
-        seen = self._seen.get(who.name)
+        seen = self._seen.get(identity.name)
         if seen is None:
             if len(self._seen) >= MOST_WORKERS:
                 return None
-            seen = self._seen[who.name] = SeenWorker(who, address, now_s)
-        seen.who, seen.address = who, address
+            seen = self._seen[identity.name] = SeenWorker(identity, address, now_s)
+        seen.identity, seen.address = identity, address
         if topics != seen.topics and set(topics) != set(seen.topics):  # it may change their order
             seen.topics = topics
         seen.waits_until_s = now_s + wait_s
         seen.heard(now_s)
         return seen
 
-    def took(self, seen: SeenWorker, jobs: Iterable[Reserved]) -> None:
+    def note_taken(self, seen: SeenWorker, jobs: Iterable[Reserved]) -> None:
         """Note that a worker's poll is answered with these jobs."""
         now_s = seen.waits_until_s = self._loop.time()
         seen.heard(now_s)
         for job in jobs:
-            # it came again: whatever the store says of it later, the attempt before has failed
+            # the job was delivered again: so the attempt before has failed, whatever the store says of it later
             if before := self._last.get(job.id):
-                self.given_back(before.id, before.nonce)
+                self.note_given_back(before.id, before.nonce)
             if len(self.in_hand) >= MOST_IN_HAND:
                 return
             self.in_hand[job.id, job.nonce] = self._last[job.id] = InHand(
                 seen, job.id, job.topic, job.nonce, now_s, now_s + SETTLED_S
             )
 
-    def left(self, seen: SeenWorker, jobs: Iterable[Reserved] = ()) -> None:
+    def note_left(self, seen: SeenWorker, jobs: Iterable[Reserved] = ()) -> None:
         """Note that a worker's connection broke while it waited, or before it got these jobs."""
         now_s = self._loop.time()
         seen.seen_s = seen.waits_until_s = now_s
@@ -143,7 +143,7 @@ class Workers:
             if known := self.in_hand.get((job.id, job.nonce)):
                 self._end(known, now_s)
 
-    def finished(self, endings: Sequence[Ending], codes: Sequence[int]) -> list[int]:
+    def note_finished(self, endings: Sequence[Ending], codes: Sequence[int]) -> list[int]:
         """Note that jobs were finished, with these codes; returns the codes."""
         now_s = self._loop.time()
         for ending, code in zip(endings, codes, strict=True):
@@ -154,7 +154,7 @@ class Workers:
                 self._end(job, now_s)
         return list(codes)
 
-    def given_back(self, job_id: str, nonce: str | None) -> None:
+    def note_given_back(self, job_id: str, nonce: str | None) -> None:
         """Note that the attempt of this reservation has failed; without a nonce nobody knows which."""
         job = self.in_hand.get((job_id, nonce))
         if job is not None and not job.is_over:
@@ -189,7 +189,7 @@ class Workers:
         Raises Unavailable if the store does not answer.
         """
         found: dict[str, WorkerStats] = {}
-        for _, heard_ms, written in await self._store.registry.servers("workers", SILENCE_MS):
+        for _, heard_ms, written in await self._store.registry.reports("workers", SILENCE_MS):
             rows: list[Mapping[str, Any]] = json.loads(written)
             async for row in by_turns(rows):
                 seen = read_worker(row, heard_ms / 1000)
@@ -209,11 +209,7 @@ class Workers:
         for piece in batched(jobs, TOGETHER):
             items = [
                 Holding(
-                    job.id,
-                    job.topic,
-                    job.nonce,
-                    job.worker.who.name,
-                    job.deadline_ms or 0,
+                    job.id, job.topic, job.nonce, job.worker.identity.name, job.deadline_ms or 0
                 )
                 for job in piece
             ]
@@ -244,25 +240,25 @@ class Workers:
         for job in self.in_hand.values():
             if not job.is_over:
                 jobs.setdefault(job.worker, []).append(job)
-        # room is made for others that may come: in a poll, or with jobs in hand, a worker is never forgotten
+        # at the limit, silent ones make room at once; one in a poll, or with jobs in hand, is never forgotten
         forgotten_s = FORGOTTEN_S if len(self._seen) < MOST_WORKERS else 0
         rows: list[str] = []
         size = 0
         async for seen in by_turns(list(self._seen.values())):
             mine = jobs.get(seen, [])
             if not mine and now_s - seen.last_s(now_s) > forgotten_s:
-                del self._seen[seen.who.name]
+                del self._seen[seen.identity.name]
                 continue
             row = _written(_row(seen, mine, now_s))
             size += len(row)
             if size <= MOST_CHARS:
                 rows.append(row)
             seen.window.append((seen.finished, seen.failed))
-        if rows or self._has_told:
+        if rows or self._has_written:
             await self._store.registry.heartbeat(
                 "workers", self._name, f"[{','.join(rows)}]", SILENCE_MS
             )
-        self._has_told = bool(rows)
+        self._has_written = bool(rows)
 
 
 def _row(seen: SeenWorker, in_hand: Sequence[InHand], now_s: float) -> dict[str, Any]:
@@ -270,7 +266,7 @@ def _row(seen: SeenWorker, in_hand: Sequence[InHand], now_s: float) -> dict[str,
     jobs = [job for job in in_hand if job.deadline_ms is not None]
     finished, failed = seen.window[0]
     return {
-        **seen.who._asdict(),
+        **seen.identity._asdict(),
         "address": seen.address,
         "topics": seen.topics,
         "since": round(now_s - seen.since_s, 1),

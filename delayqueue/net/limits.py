@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from delayqueue.net.connected import Connected
+from delayqueue.net.connection_limit import ConnectionLimit
 from delayqueue.net.unanswered import Unanswered
 from delayqueue.net.unread import Unread
 
@@ -11,6 +11,6 @@ from delayqueue.net.unread import Unread
 class ClientLimits:
     """The limits that are shared by all protocols: of connections, of requests and of answers."""
 
-    connected: Connected
+    connections: ConnectionLimit
     unanswered: Unanswered
     unread: Unread

@@ -24,7 +24,7 @@ class Holder(Protocol):
     """A connection with requests that are not answered."""
 
     def give_up(self) -> bool:
-        """Refuse the incomplete request, and report how many bytes are left (`Unanswered.holds`).
+        """Refuse the incomplete request, and report how many bytes are left (`Unanswered.note_held`).
 
         Returns whether there was anything.
         """
@@ -45,20 +45,20 @@ class Unanswered:
         self._held: dict[Holder, tuple[int, float]] = {}  # bytes, and since when
         self.bytes = 0
 
-    def holds(self, holder: Holder, size_bytes: int) -> None:
+    def note_held(self, holder: Holder, size_bytes: int) -> None:
         """Note how many bytes the connection holds now."""
         before_bytes, since_s = self._held.get(holder) or (0, self._loop.time())
         if size_bytes <= SMALL_BYTES:
             if before_bytes:
-                self.gone(holder)
+                self.forget(holder)
             return
         self._held[holder] = size_bytes, since_s
         self.bytes += size_bytes - before_bytes
         if size_bytes > before_bytes:
             self.look()
 
-    def gone(self, holder: Holder) -> None:
-        """Note that the connection holds no bytes any more."""
+    def forget(self, holder: Holder) -> None:
+        """Forget a connection that holds no bytes any more."""
         if (found := self._held.pop(holder, None)) is not None:
             self.bytes -= found[0]
 
@@ -71,7 +71,7 @@ class Unanswered:
             holder: size_bytes * (now_s - since_s)
             for holder, (size_bytes, since_s) in self._held.items()
         }
-        # of the same age, those that came first
+        # of requests of the same age, those that came first
         for holder in sorted(weights, key=weights.__getitem__, reverse=True):
             if self.bytes <= LEFT * self._most_bytes:
                 break

@@ -51,15 +51,15 @@ class Unread:
         while self._bytes > self._most_bytes:
             self._cut_off(next(iter(self._stalled)))
 
-    def flows(self, transport: asyncio.Transport) -> None:
-        """Note that a client has caught up, or is gone (resume_writing, connection_lost)."""
+    def forget(self, transport: asyncio.Transport) -> None:
+        """Forget a client that has caught up, or is gone (resume_writing, connection_lost)."""
         if (found := self._stalled.pop(transport, None)) is not None:
             answer_bytes, timer = found
             self._bytes -= answer_bytes
             timer.cancel()
 
     def _cut_off(self, transport: asyncio.Transport) -> None:
-        self.flows(transport)
+        self.forget(transport)
         peer, left_bytes = transport.get_extra_info("peername"), transport.get_write_buffer_size()
         log.info("cut off %s: it left %d bytes of its answer unread", peer, left_bytes)
         hang_up(transport)

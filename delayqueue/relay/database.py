@@ -54,7 +54,7 @@ READ: Final = """
 FAILURES: Final = "SELECT COUNT(*), MAX(seq) FROM {table} WHERE failed IS NOT NULL"
 REASON: Final = "SELECT failed FROM {table} WHERE seq = %s"
 FAIL: Final = "UPDATE {table} SET failed = %s WHERE seq = %s"
-NAME: Final = "UPDATE {table} SET id = %s WHERE seq = %s"
+SET_ID: Final = "UPDATE {table} SET id = %s WHERE seq = %s"
 
 
 class Database(ABC):
@@ -208,12 +208,12 @@ class Database(ABC):
             return []
         sql = READ.format(**self._sql, which=which, seqs=_listed(seqs))
         rows = [OutboxRow(*values) for values in self._execute(sql)]
-        unnamed = [row for row in rows if row.wants_id]
-        if not unnamed:
+        without_id = [row for row in rows if row.wants_id]
+        if not without_id:
             return rows
-        # before they are pushed: whoever pushes such a row again, pushes the same job
-        for row in unnamed:
-            self._execute(NAME.format(table=self._table), [self._made_id(row.group), row.seq])
+        # set before the rows are pushed: whoever pushes one again then pushes the same job
+        for row in without_id:
+            self._execute(SET_ID.format(table=self._table), [self._made_id(row.group), row.seq])
         self.commit()
         return self._take(which, most)
 

@@ -53,7 +53,7 @@ class Postgres(Database):
     """An outbox in PostgreSQL 14 or newer."""
 
     errors = psycopg.Error
-    # as text, and each time by itself: no number is large enough for 'infinity', and no difference has it
+    # as text, because 'infinity' fits into no number; and a difference of two floats, because it is in no interval
     created_ms = "ROUND(EXTRACT(EPOCH FROM o.created_at) * 1000)::TEXT"
     age_s = (
         "(EXTRACT(EPOCH FROM clock_timestamp())::FLOAT - EXTRACT(EPOCH FROM o.created_at)::FLOAT)"

@@ -102,7 +102,7 @@ class OutboxRow:
             delay=max((self.delay_s or 0) - self.age_s, 0) if self.due_s is None else None,
             due=self.due_s,
             retain=max(retain_s, remember_s) if retain_s >= 0 else retain_s,  # which is refused
-            # a table that was dropped and made again counts from 1
+            # if the table was dropped and made again, its ids begin at 1 again
             idempotency_key=f"outbox {self.seq}@{self.created_ms}",
         )
         job.request()

@@ -49,8 +49,8 @@ class Frontend:
         self.front = self._front(settings)
 
     @property
-    def terms(self) -> str:
-        """How, and to whom, HTTP is served, as the log says it behind the address."""
+    def log_suffix(self) -> str:
+        """How, and to whom, HTTP is served: the log says it behind the address."""
         tls = " with TLS" if self.tls else ""
         if self._guard.is_protected:
             return f"{tls}, clients on this machine only (protected_mode = yes)"

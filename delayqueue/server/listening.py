@@ -11,7 +11,7 @@ from delayqueue.beanstalk.connection import Connection
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.config.values import Address
 from delayqueue.errors import TooMany
-from delayqueue.net.connected import FULL, Door, Spare
+from delayqueue.net.connection_limit import FULL, ClientProtocol, Exemption
 from delayqueue.net.group import Group
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.listener import SHUTDOWN_S, listen
@@ -42,12 +42,12 @@ async def http(
     def for_operators(head: bytes) -> asyncio.Protocol | None:
         return express.once() if server.front.is_for_operators(*asked_by(head)) else None
 
-    door = Door(
+    clients = ClientProtocol(
         express.connection,
         lambda: express.refusal(TooMany(FULL)),
-        Spare(END, LONGEST_HEAD_BYTES, for_operators),
+        Exemption(END, LONGEST_HEAD_BYTES, for_operators),
     )
-    connection = limits.connected.limited(door)
+    connection = limits.connections.limited(clients)
     listener = await listen(connection, address, tls, key="bind_address", reuse_port=reuse_port)
     try:
         yield
@@ -74,7 +74,7 @@ async def beanstalk(
     def connection() -> Connection:
         return Connection(server, limits, connections)
 
-    limited = limits.connected.limited(Door(connection, lambda: OUT_OF_MEMORY))
+    limited = limits.connections.limited(ClientProtocol(connection, lambda: OUT_OF_MEMORY))
     listener = await listen(limited, address, tls, key="beanstalk_address", reuse_port=reuse_port)
     try:
         yield

@@ -9,7 +9,7 @@ from typing import Final
 
 from delayqueue.config.startup import StartupError
 from delayqueue.metrics import REFUSED, Metrics
-from delayqueue.net.connected import BEYOND
+from delayqueue.net.connection_limit import BEYOND
 from delayqueue.net.each_minute import EachMinute
 
 log = logging.getLogger(__name__)

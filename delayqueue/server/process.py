@@ -47,19 +47,19 @@ class Process(NamedTuple):
         return self.pulses[self.number - 1] != 0
 
     def name(self, config: Config) -> str:
-        """The name by which other servers know it."""
+        """The name of this process among all servers of the store."""
         return f"{socket.gethostname()}:{config.bind_address.port} #{self.number}"
 
     def beat(self, age_s: float = 0.0) -> None:
-        """It was last seen to work `age_s` ago."""
+        """Note that the process was last seen to work `age_s` ago."""
         self.pulses[self.number - 1] = time.monotonic() - age_s
 
     def ended(self) -> None:
-        """It works no more."""
+        """Note that the process works no more."""
         self.pulses[self.number - 1] = -abs(self.pulses[self.number - 1])
 
     @asynccontextmanager
-    async def telling(self, figures: Figures) -> AsyncIterator[None]:
+    async def sharing_figures(self, figures: Figures) -> AsyncIterator[None]:
         """Tell the others its figures while the block runs.
 
         If that is impossible, the server works on, and figures are missing.

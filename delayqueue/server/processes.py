@@ -16,7 +16,7 @@ from typing import NoReturn, cast
 from delayqueue.config.build import code_digest
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
-from delayqueue.tasks import left_when
+from delayqueue.tasks import at_most, left_when
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ _SPAWN = multiprocessing.get_context("spawn")  # forking a running loop is not s
 
 
 def shared_numbers(numbers: Sequence[float]) -> MutableSequence[float]:
-    """These numbers, to pass to `work`: all processes see what one writes."""
+    """These numbers in shared memory, to pass to `work`: all processes see what one writes."""
     return cast("MutableSequence[float]", _SPAWN.RawArray("d", numbers))
 
 
@@ -159,7 +159,7 @@ async def run(
 ) -> int | None:
     """Run a process of that name to its end, or until `stop` is set; returns its exit status."""
     process = _SPAWN.Process(target=_work, args=(work, os.getpid()), name=name)
-    with _held_back(HELD_BACK):
+    with _signals_held_back():
         process.start()
     await _ended_or_stopped(process, stop, stop_s)
     process.join()
@@ -177,13 +177,11 @@ async def kill_hanging(pulses: Sequence[float]) -> None:
         await asyncio.sleep(1)
         for at, pulse in enumerate(pulses):
             still_s[at] += 1
-            # that of a timer which hangs differs by errors of rounding
+            # the pulse of a timer that hangs still changes, by errors of rounding
             if pulse <= 0 or abs(pulse - known[at]) > LEAST_BEAT_S:
                 known[at], still_s[at] = pulse, 0
             elif still_s[at] == HANGS_S:
-                for process in multiprocessing.active_children():
-                    if process.name == _name(at + 1):
-                        process.kill()
+                _kill(_name(at + 1))
                 # afterwards: the worker may hang because nobody reads the log
                 log.error("worker %d hangs: killed after %d s", at + 1, HANGS_S)
 
@@ -192,10 +190,16 @@ def _name(number: int) -> str:
     return f"worker {number}"
 
 
+def _kill(name: str) -> None:
+    for process in multiprocessing.active_children():
+        if process.name == name:
+            process.kill()
+
+
 @contextmanager
-def _held_back(signums: Iterable[signal.Signals]) -> Iterator[None]:
-    """Hold these signals back in the processes that are started in the block, until they handle them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signums)
+def _signals_held_back() -> Iterator[None]:
+    """Hold HELD_BACK back in the processes that are started in the block, until they handle it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
     try:
         yield
     finally:
@@ -212,13 +216,12 @@ async def _ended_or_stopped(process: SpawnProcess, stop: asyncio.Event, stop_s: 
             await ended.wait()
         if not ended.is_set():
             process.terminate()
-            try:
-                async with asyncio.timeout(stop_s):
-                    await ended.wait()
-            except TimeoutError:
-                log.warning("%s did not end in %g s, killing it", process.name, stop_s)
-                process.kill()
+            async with at_most(stop_s):
                 await ended.wait()
+        if not ended.is_set():
+            log.warning("%s did not end in %g s, killing it", process.name, stop_s)
+            process.kill()
+            await ended.wait()
     finally:
         loop.remove_reader(process.sentinel)
 

@@ -80,19 +80,19 @@ class Reloader:
             yield known
 
     @contextmanager
-    def line(self, name: str) -> Iterator[tuple[Settings, socket.socket]]:
+    def channel(self, name: str) -> Iterator[tuple[Settings, socket.socket]]:
         """The settings for a process that is started now, and where it receives() others until the block ends."""
         ours, theirs = socket.socketpair()
         settings = self.settings
-        telling = asyncio.create_task(self._tell(ours, settings), name=f"line to {name}")
+        telling = asyncio.create_task(self._tell(ours, settings), name=f"settings for {name}")
         try:
             yield settings, theirs
         finally:
             telling.cancel()
             theirs.close()
 
-    async def _tell(self, line: socket.socket, known: Settings) -> None:
-        _, writer = await asyncio.open_unix_connection(sock=line)
+    async def _tell(self, channel: socket.socket, known: Settings) -> None:
+        _, writer = await asyncio.open_unix_connection(sock=channel)
         try:
             async for settings in self.news(known):
                 message = pickle.dumps(settings)
@@ -104,7 +104,7 @@ class Reloader:
             writer.transport.abort()
 
     async def _attempt(self, change: Awaitable[None]) -> None:
-        """If a change fails, log why, a line for each reason."""
+        """Wait for a change; if it fails, log why, with a line for each reason."""
         try:
             await change
         except StartupError as error:
@@ -138,7 +138,7 @@ class Reloader:
     async def _look_at(self, files: Files, read: Callable[[Settings], Settings]) -> None:
         """Raises StartupError if the files have changed and are invalid, or it takes too long."""
         stamps = await self._at(files, "looking at", partial(_stamps, files))
-        # only when they no longer change: they may be half written
+        # read them only when they no longer change: before, they may be half written
         if stamps == self._seen.get(files) != self._read.get(files):
             self._read[files] = stamps
             try:
@@ -168,9 +168,9 @@ class Reloader:
         self._changed = asyncio.Event()
 
 
-async def received(line: socket.socket) -> AsyncIterator[Settings]:
-    """The settings that a process receives on its line, endlessly."""
-    reader, writer = await asyncio.open_unix_connection(sock=line)
+async def received(channel: socket.socket) -> AsyncIterator[Settings]:
+    """The settings that a process receives on its channel, endlessly."""
+    reader, writer = await asyncio.open_unix_connection(sock=channel)
     try:
         while True:
             size_bytes = int.from_bytes(await reader.readexactly(SIZE_BYTES))
@@ -202,7 +202,7 @@ def read_again(settings: Settings) -> tuple[Settings, list[str]]:
     """The settings after reading the file of their config again, and the keys of changes that take a restart.
 
     Raises StartupError if something is wrong with it, or with a file of tokens or TLS that it names, or if it would
-    open a door.
+    leave the server less protected.
     """
     found, left = changed_to(settings.config, load(settings.config.file, os.environ))
     return Settings.read(found, settings.revision + 1), left

@@ -56,7 +56,7 @@ async def serve(config: Config) -> None:
     """
     signals = _prepare_loop()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)  # which the command line has blocked
-    # before anything is started that would have to be stopped again
+    # checked before anything is started, which would then have to be stopped
     check_addresses(config, may_be_taken=False)
     async with AsyncExitStack() as lifetimes:
         begin = lifetimes.enter_async_context
@@ -75,7 +75,7 @@ async def serve(config: Config) -> None:
             service = Service(Process(pulses, declared), servers, socket_path, signals.stop)
             await service.run(reloader.settings, reloader.news(reloader.settings))
         else:
-            folder = Path(lifetimes.enter_context(_meeting_place()))
+            folder = Path(lifetimes.enter_context(_figures_folder()))
             await _check_store(servers, config, socket_path)
             loops: dict[str, Loop] = {
                 "servers of the store": servers.watch,
@@ -89,8 +89,8 @@ async def serve(config: Config) -> None:
             await supervise(config.workers, prepare, signals.stop, ports=ports)
 
 
-def _meeting_place() -> TemporaryDirectory[str]:
-    """The directory through which workers exchange their figures."""
+def _figures_folder() -> TemporaryDirectory[str]:
+    """The directory of the sockets by which workers exchange their figures."""
     try:
         return TemporaryDirectory(prefix="delayqueue-", ignore_cleanup_errors=True)
     except OSError as error:
@@ -112,23 +112,23 @@ async def _announce_all(reloader: Reloader) -> None:
 
 @contextmanager
 def _prepared(
-    reloader: Reloader,
-    socket_path: str | None,
-    same_code: SameCode,
-    first: Process,
-    number: int,
+    reloader: Reloader, socket_path: str | None, same_code: SameCode, first: Process, number: int
 ) -> Iterator[Callable[[], None]]:
     """The work of process `number`, which receives reloaded settings until the block ends."""
-    with reloader.line(f"worker {number}") as (settings, line):
+    with reloader.channel(f"worker {number}") as (settings, channel):
         process = first._replace(number=number)
-        yield partial(_work, same_code, process, socket_path, settings, line)
+        yield partial(_work, same_code, process, socket_path, settings, channel)
         process.ended()
 
 
 def _work(
-    _: SameCode, process: Process, socket_path: str | None, settings: Settings, line: socket.socket
+    _: SameCode,
+    process: Process,
+    socket_path: str | None,
+    settings: Settings,
+    channel: socket.socket,
 ) -> None:
-    """The work of one of several processes on the port. The first argument has done its own when it was read."""
+    """The work of one of several processes on the port. The first argument was checked as it was unpickled."""
     config = settings.config
     set_up(config.log_level, config.log_format)
 
@@ -136,7 +136,7 @@ def _work(
         stop = _prepare_loop().stop
         let_supervisor_reload()
         async with connect(config, socket_path, waits=True) as servers:
-            await Service(process, servers, socket_path, stop).run(settings, received(line))
+            await Service(process, servers, socket_path, stop).run(settings, received(channel))
 
     uvloop.run(work())
 

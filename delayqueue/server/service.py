@@ -17,7 +17,7 @@ from delayqueue.delivery.job_calls import JobCalls
 from delayqueue.delivery.subscribed_topics import SubscribedTopics
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.metrics import CONNECTIONS, UNANSWERED_BYTES, Metrics, Snapshot
-from delayqueue.net.connected import Connected
+from delayqueue.net.connection_limit import ConnectionLimit
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
 from delayqueue.net.unread import Unread
@@ -90,14 +90,14 @@ class Service:
                 sections.take_over()
             else:
                 await sections.declare()
-            _spare_the_collector()
+            _freeze_objects()
 
-            await begin(process.telling(figures))
+            await begin(process.sharing_figures(figures))
             await begin(aclosing(queue.history))
             await begin(aclosing(queue))
             loops = self._background(opening, queue, deliveries) | {
                 "sections": sections.run,
-                "settings": partial(_follow, news, settings, frontend, sections),
+                "settings": partial(_use_news, news, settings, frontend, sections),
             }
             await begin(running(loops, self._stop))
             for each in deliveries.values():
@@ -115,7 +115,7 @@ class Service:
                     reuse_port=process.shares_port,
                 )
             )
-            await _begun(queue)
+            await _until_ready(queue)
             await begin(running({"pulse": partial(_pulse, queue, process)}, self._stop))
             await begin(_draining(queue, frontend, deliveries))
 
@@ -123,7 +123,7 @@ class Service:
             if process.number == 1:
                 warn_of_limit(config.max_connections)
                 log.info("this is delay-queue %s", build())
-            log.info("serving on %s%s", config.bind_address, frontend.terms)
+            log.info("serving on %s%s", config.bind_address, frontend.log_suffix)
             await self._stop.wait()
             log.info("stopping")
 
@@ -196,11 +196,8 @@ async def _calls(
         yield {"calls": calls}
 
 
-async def _follow(
-    news: AsyncIterator[Settings],
-    known: Settings,
-    frontend: Frontend,
-    sections: Declarations,
+async def _use_news(
+    news: AsyncIterator[Settings], known: Settings, frontend: Frontend, sections: Declarations
 ) -> None:
     """Use the settings that take the place of those known, until cancelled."""
     async for settings in news:
@@ -211,10 +208,10 @@ async def _follow(
         announce(settings)
 
 
-async def _begun(queue: DelayQueue) -> None:
+async def _until_ready(queue: DelayQueue) -> None:
     """Wait until /readyz is well, which takes a first tick; but not for a store that is unwell.
 
-    Who starts the server waits for READY=1 or the log, and then asks it.
+    A program that starts the server waits for READY=1 or for the log, then asks /readyz, and must not get a 503.
     """
     async with at_most(BEGIN_S):
         while queue.store.closed is None and await queue.unready_buckets():  # noqa: ASYNC110  # it sets no event
@@ -242,11 +239,11 @@ def _figures(queue: DelayQueue) -> Snapshot:
 
 def _limits(config: Config, metrics: Metrics) -> ClientLimits:
     """What all clients of this process may take together; what they take is shown in `metrics`."""
-    connected = Connected(most_connections(config.max_connections), metrics)
+    connections = ConnectionLimit(most_connections(config.max_connections), metrics)
     unanswered = Unanswered(LONGEST_TOGETHER * _most_bytes(config), metrics)
-    metrics.show(CONNECTIONS, lambda: connected.count)
+    metrics.show(CONNECTIONS, lambda: connections.count)
     metrics.show(UNANSWERED_BYTES, lambda: unanswered.bytes)
-    return ClientLimits(connected, unanswered, Unread())
+    return ClientLimits(connections, unanswered, Unread())
 
 
 def _most_bytes(config: Config) -> int:
@@ -254,7 +251,7 @@ def _most_bytes(config: Config) -> int:
     return BODIES_PER_REQUEST * config.max_body_bytes
 
 
-def _spare_the_collector() -> None:
+def _freeze_objects() -> None:
     """Hide permanent objects from the garbage collector: each time it went through them, requests waited for 40 ms."""
     gc.collect()
     gc.freeze()

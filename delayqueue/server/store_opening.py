@@ -112,7 +112,7 @@ def scripts_of(config: Config) -> Scripts:
 
 
 async def prepare_store(
-    servers: Servers, config: Config, socket_path: str | None, *, is_first: bool = True
+    servers: Servers, config: Config, socket_path: str | None, *, is_first: bool
 ) -> Stored:
     """Check that the store keeps what the settings promise, and claim the layout of its data, which is returned.
 

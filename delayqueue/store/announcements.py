@@ -29,20 +29,20 @@ SHARDED: Final = "SSUBSCRIBE"
 PLAIN: Final = "SUBSCRIBE"  # before Redis 7.0
 SUBSCRIBED: Final = {b"subscribe", b"ssubscribe"}
 MESSAGE: Final = {b"message", b"smessage"}
-# who says it, how many jobs became ready (0 = one has ended), and the topic, or the id
+# the process that says it, how many jobs became ready (0 = one has ended), and the topic, or the id
 NEWS: Final = re.compile(b"([^ ]+) ([0-9]{1,14}) (.*)", re.DOTALL)
 
 
 async def listen(
     store: Store,
-    heard: Callable[[int, PolledTopic, int], None],
-    ended: Callable[[str], None],
-    subscribed: Callable[[int], None],
+    on_ready: Callable[[int, PolledTopic, int], None],
+    on_end: Callable[[str], None],
+    on_subscribed: Callable[[int], None],
 ) -> None:
-    """Call `heard` with bucket, topic and count of what other processes made ready, endlessly.
+    """Call `on_ready` with bucket, topic and count of what other processes made ready, endlessly.
 
-    `ended` is called with the id of each awaited job that has ended, whoever ended it. `subscribed` is called with a
-    bucket whenever listening to it begins, also after a reconnection: earlier messages are lost.
+    `on_end` is called with the id of each awaited job that has ended, whoever ended it. `on_subscribed` is called with
+    a bucket whenever listening to it begins, also after a reconnection: earlier messages are lost.
 
     Every server of the store has a connection: one that fails silences only its own buckets. From Redis 7.0 on the
     channels are sharded. A plain message goes through every server of a Cluster, so each would receive the messages of
@@ -51,22 +51,22 @@ async def listen(
     bucket_of: dict[str, int] = {}  # by channel
     this_process = store.sender.encode()
 
-    def hear(message: list[Any]) -> None:
+    def receive(message: list[Any]) -> None:
         kind, *rest = message
         if kind in SUBSCRIBED:
-            subscribed(bucket_of[rest[0].decode()])
+            on_subscribed(bucket_of[rest[0].decode()])
         elif kind in MESSAGE and (news := NEWS.fullmatch(rest[1])):  # anybody may publish there
-            said_by, arrived, name = news.groups()
+            sender, arrived, name = news.groups()
             if arrived == b"0":
-                ended(text(name))
-            elif said_by != this_process:
-                heard(bucket_of[rest[0].decode()], text(name) or CALLS, int(arrived))
+                on_end(text(name))
+            elif sender != this_process:
+                on_ready(bucket_of[rest[0].decode()], text(name) or CALLS, int(arrived))
 
     while True:
         changed = asyncio.create_task(store.servers.changed.wait(), name="news of the store")
         bucket_of = {keys.named("ready"): n for n, keys in enumerate(store.buckets.keys)}
         followers = [
-            asyncio.create_task(_follow(redis, channels, hear), name="news")
+            asyncio.create_task(_follow(redis, channels, receive), name="news")
             for redis, channels in store.servers.groups(bucket_of).items()
         ]
         tasks = [changed, *followers]
@@ -78,11 +78,13 @@ async def listen(
             await cancel_all(tasks)
 
 
-async def _follow(redis: Redis, channels: Sequence[str], hear: Callable[[list[Any]], None]) -> None:
+async def _follow(
+    redis: Redis, channels: Sequence[str], receive: Callable[[list[Any]], None]
+) -> None:
     verb = SHARDED
     while True:
         try:
-            await subscribe(redis, verb, channels, hear)
+            await subscribe(redis, verb, channels, receive)
         except RedisError as error:
             if verb == SHARDED and "unknown command" in str(error):
                 verb = PLAIN
@@ -92,19 +94,19 @@ async def _follow(redis: Redis, channels: Sequence[str], hear: Callable[[list[An
 
 
 async def subscribe(
-    redis: Redis, verb: str, channels: Sequence[str], heard: Callable[[list[Any]], None]
+    redis: Redis, verb: str, channels: Sequence[str], receive: Callable[[list[Any]], None]
 ) -> None:
-    """Call `heard` with what comes on these channels. Raises RedisError when the connection is lost or dead."""
-    subscription = Subscription(heard)
+    """Call `receive` with each message of these channels. Raises RedisError when the connection is lost or dead."""
+    subscription = Subscription(receive)
     try:
         await subscription.connect(redis.connection_pool)
         for channel in channels:  # one by one, because the channels of one call must be in one slot
             subscription.ask(verb, channel)
         is_tested = False
         while not subscription.lost.done():
-            heard_s = subscription.heard_s
+            received_s = subscription.received_s
             await asyncio.wait([subscription.lost], timeout=SILENCE_S)
-            if subscription.heard_s != heard_s:
+            if subscription.received_s != received_s:
                 is_tested = False
             elif is_tested:
                 raise RedisTimeoutError("no answer to PING")

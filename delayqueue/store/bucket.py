@@ -34,13 +34,13 @@ from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import CALLS, PolledTopic
 from delayqueue.errors import Text, Unavailable
 from delayqueue.metrics import REPAIRS, SCRIPT_ERRORS
-from delayqueue.store.call import Reply, ScriptCall, reserved, supply
+from delayqueue.store.call import Reply, ScriptCall, load_missing, reserved_jobs
 from delayqueue.store.connection import NO_ANSWER
 from delayqueue.store.durability import TooFewReplicasError
 from delayqueue.store.health import UNKNOWN, ailment
 from delayqueue.store.record import text
 from delayqueue.store.server import Server, told_by
-from delayqueue.store.servers import GOES_ROUND
+from delayqueue.store.servers import REDIRECTED_IN_A_CIRCLE
 from delayqueue.store.types import (
     Change,
     Demand,
@@ -183,7 +183,7 @@ class Bucket:
         def read(reply: Reply) -> Popped:
             *found, written = reply.results
             revision: str | None = written.decode() or None
-            jobs = map(partial(reserved, nonce=nonce, revision=revision), found)
+            jobs = map(partial(reserved_jobs, nonce=nonce, revision=revision), found)
             return Popped([*jobs], reply.looked, reply.change)
 
         return self.run_then("pop", args, EVERYWHERE, read)
@@ -240,19 +240,19 @@ class Bucket:
         return (await self.run("ready_ids", [topic, first, last])).results
 
     def recover(self, call: ScriptCall, error: Exception | None = None) -> None:
-        """See to a call whose attempt failed with this error; None = it cannot be attempted yet."""
+        """Attempt a call again that has failed with this error; None = its first attempt needs preparation."""
         self._store.recoveries.start(self._recover(call, error))
 
     async def _recover(self, call: ScriptCall, error: Exception | None) -> None:
         try:
-            server = await self._ready(call, error)
+            server = await self._ready_server(call, error)
         except Exception as failure:
             call.end(failure)
             return
         if call.waiter is None or not call.waiter.done():
             call.attempt(server)
 
-    async def _ready(self, call: ScriptCall, error: Exception | None) -> Server:
+    async def _ready_server(self, call: ScriptCall, error: Exception | None) -> Server:
         """The server for the next attempt, ready for it. Raises Unavailable if no attempt is left."""
         if error is not None and str(error).startswith(STALE):
             self._store.be_outdated(call.generation)
@@ -266,22 +266,27 @@ class Bucket:
             raise Unavailable.because(self._why(failure)) from failure
 
     async def _next_server(self, call: ScriptCall, error: Exception | None) -> Server:
+        """The server for the next attempt, within the time that the call has. Raises RedisError."""
         try:
             async with asyncio.timeout(call.until_s - monotonic()):
-                while True:
-                    try:
-                        return await self._prepare(call, error)
-                    except RedisError as failure:
-                        if call.server is None:
-                            raise
-                        self._store.durability.learn(failure, call.server.redis)
-                        await self._servers.learn(failure, call.server)
-                        error = None  # and the call goes to where it is sent
+                return await self._prepare_until_done(call, error)
         except TimeoutError:
             silence = RedisTimeoutError(NO_ANSWER)
             if call.server is not None:
                 await self._servers.learn(silence, call.server)
             raise silence from None
+
+    async def _prepare_until_done(self, call: ScriptCall, error: Exception | None) -> Server:
+        """Prepare the next attempt; again, if a server fails meanwhile. Raises RedisError if no server is known."""
+        while True:
+            try:
+                return await self._prepare(call, error)
+            except RedisError as failure:
+                if call.server is None:
+                    raise
+                self._store.durability.learn(failure, call.server.redis)
+                await self._servers.learn(failure, call.server)
+                error = None  # and the call goes to where it is sent
 
     async def _prepare(self, call: ScriptCall, error: Exception | None) -> Server:
         """Find the server for the next attempt, and give it what the call needs.
@@ -289,23 +294,25 @@ class Bucket:
         Raises RedisError: that of `call.server`; None = it is not known which one to ask.
         """
         if error is not None and call.server is not None:
-            await self._mend(call, error, call.server)
+            await self._remedy(call, error, call.server)
         call.server = None
         call.server = server = await self._servers.reach(self.keys.tag)
         for requirement in call.function.requirements:
             await requirement.require(server.redis)
         return server
 
-    async def _mend(self, call: ScriptCall, error: Exception, server: Server) -> None:
-        """See to it that the next attempt does not fail as the last one did. Raises the error if it would."""
+    async def _remedy(self, call: ScriptCall, error: Exception, server: Server) -> None:
+        """Remove the cause of the error, so that the next attempt can succeed. Raises the error if it cannot."""
         call.repeats += 1
         if call.repeats > MOST_REPEATS:
-            raise ClusterDownError(GOES_ROUND) if isinstance(error, MovedError) else error
+            raise (
+                ClusterDownError(REDIRECTED_IN_A_CIRCLE) if isinstance(error, MovedError) else error
+            )
         if (found_ms := told_by(error)) is not None:
             server.clock.heard(found_ms, call.asked_s)
             if monotonic() > call.until_s:
                 raise error
-        elif not await supply(call.function, call.words, error, server):
+        elif not await load_missing(call.function, call.words, error, server):
             raise error
 
     @property
@@ -331,7 +338,7 @@ class Bucket:
 
     def _failed(self, what: str, error: RedisError, began_s: float, *, writes: bool) -> None:
         """A call that began then, in monotonic seconds, and that may write, has failed."""
-        # the first failure was logged; those that follow come fast, and there are many
+        # the first failure was logged; many more follow quickly
         level = logging.DEBUG if isinstance(error, TooFewReplicasError) else logging.WARNING
         log.log(level, "%s failed in the store: %s", what, error)
         self.metrics.count(SCRIPT_ERRORS, what)
@@ -339,10 +346,10 @@ class Bucket:
         self._cannot_write = self._cannot_write or writes
         if not isinstance(error, (RedisConnectionError, RedisTimeoutError)):
             return
-        # it says nothing if another call has been answered since then
+        # the failure says nothing if another call has been answered since this one began
         if self._away_since_s is None and began_s > self._back_s:
             self._away_since_s = began_s
-            # no warning: of two outages in a row, the log would leave one out
+            # not a warning: of two equal warnings in a row, the log leaves the second one out
             log.error(AWAY, self.number + 1)
 
 

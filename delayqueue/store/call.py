@@ -33,13 +33,7 @@ from delayqueue.store.record import ended_view, hold_up, live_view, reserved_job
 from delayqueue.store.scripts import Script, ScriptHead, Scripts
 from delayqueue.store.server import Server
 from delayqueue.store.servers import Servers
-from delayqueue.store.types import (
-    NO_CHANGE,
-    SOON_MS,
-    Arrivals,
-    Change,
-    Reservation,
-)
+from delayqueue.store.types import NO_CHANGE, SOON_MS, Arrivals, Change, Reservation
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -89,7 +83,7 @@ def read_reply(answer: list[Any]) -> Reply:
     return Reply(answer[6:times_at], answer[times_at:ready_at], looked, change, events, now_ms)
 
 
-def reserved(found: Sequence[Any], nonce: str, revision: str | None) -> list[Reserved]:
+def reserved_jobs(found: Sequence[Any], nonce: str, revision: str | None) -> list[Reserved]:
     """The jobs that `pop` reserved with this nonce, at this revision, given as id, record, attempt, ..."""
     jobs = []
     for at in range(0, len(found), 3):
@@ -118,13 +112,8 @@ def settings_of(written: bytes) -> dict[str, Any]:
     return {}
 
 
-def view(
-    job_id: str,
-    state: bytes,
-    record: bytes,
-    run: bytes = b"",
-    worker: bytes = b"",
-    *held: bytes,
+def job_view(
+    job_id: str, state: bytes, record: bytes, run: bytes = b"", worker: bytes = b"", *held: bytes
 ) -> JobView | None:
     """All about a job, from its state, record, run, the worker that holds it, and what holds it up, if anything does.
 
@@ -158,7 +147,7 @@ async def remove_old_functions(servers: Servers, scripts: Scripts) -> None:
                     await redis.function_delete(name)
 
 
-async def supply(
+async def load_missing(
     function: "Function", words: tuple[str, str], error: Exception, server: Server
 ) -> bool:
     """Load what a call that began with these words did not find; returns False if it failed for another reason.
@@ -174,18 +163,18 @@ async def supply(
             await server.loads.do(library.name, partial(server.redis.function_load, library.source))
         except ResponseError as refusal:
             if ALREADY_THERE not in str(refusal):
-                _refused(server, refusal)
+                _note_refusal(server, refusal)
     elif words[0] == FCALL and (
-        # it is too old, or our user may not call them
+        # the server is too old for functions, or our user may not call them
         isinstance(error, NoPermissionError) or str(error).startswith(UNKNOWN_COMMAND)
     ):
-        _refused(server, error)
+        _note_refusal(server, error)
     else:
         return False
     return True
 
 
-def _refused(server: Server, error: Exception) -> None:
+def _note_refusal(server: Server, error: Exception) -> None:
     if not server.refused_until_s and not isinstance(error, ReadOnlyError):  # which is said anyway
         log.warning("the store refuses functions, so each call costs it more: %s", error)
     server.refused_until_s = monotonic() + REFUSED_S
@@ -193,7 +182,7 @@ def _refused(server: Server, error: Exception) -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Function:
-    """A verb as it is called: what its head and the settings say of all calls."""
+    """A verb as it is called: what all calls of it have in common, by its head and the settings."""
 
     scripts: Scripts
     head: ScriptHead
@@ -204,7 +193,7 @@ class Function:
 
     @cached_property
     def script(self) -> Script:
-        """For servers that refuse functions."""
+        """The verb as a script, for servers that refuse functions."""
         return self.scripts.script(self.head.name)
 
 
@@ -299,7 +288,7 @@ class ScriptCall:
             pipeline.send(self)
 
     def answered(self, answer: Any) -> None:
-        """Take the script's answer, which tells more than its results."""
+        """Take the script's answer: its results, the store's time, and events for the metrics."""
         function, bucket = self.function, self.bucket
         metrics = bucket.metrics
         try:

@@ -114,8 +114,8 @@ class TopicViews(Sequence[TopicView]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    async def named(self, wanted: Callable[[str], bool]) -> "TopicViews":
-        """Those whose name is wanted."""
+    async def with_names(self, wanted: Callable[[str], bool]) -> "TopicViews":
+        """The topics whose name is wanted."""
         return TopicViews([row async for row in by_turns(self._rows) if wanted(row[0])])
 
 
@@ -139,14 +139,14 @@ class Census:
         names = (await self.names(wanted))[:limit]
         if len(names) <= MANY:
             return await self.of(names)
-        return (await (await self._once(self._all)).named(wanted))[:limit]
+        return (await (await self._once(self._all)).with_names(wanted))[:limit]
 
     async def names(self, wanted: Callable[[str], bool] = lambda _: True) -> list[str]:
         """The wanted names of all topics, sorted."""
         return [name async for name in by_turns(await self._once(self._names)) if wanted(name)]
 
     async def of(self, names: Sequence[str]) -> TopicViews:
-        """These topics; all 0 for a topic that does not exist."""
+        """The counts of these topics; all 0 for a topic that does not exist."""
         rows: list[tuple[Any, ...]] = []
         for piece in batched(names, TOPICS_PER_CALL):
             views = list(map(TopicView, piece))
@@ -157,7 +157,7 @@ class Census:
         return TopicViews(rows)
 
     async def due_soon(self, views: Sequence[TopicView]) -> dict[str, tuple[int, ...]]:
-        """By topic how many of its delayed jobs fall due within each of SOON_S; one without any is not asked for."""
+        """How many delayed jobs of each topic fall due within each of SOON_S; topics without any are not asked for."""
         found = {view.topic: (0,) * len(SOON_S) async for view in by_turns(views)}
         names = [view.topic for view in views if view.delayed]
         for bucket in self._store.in_force:

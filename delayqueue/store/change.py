@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from delayqueue.config.startup import StartupError
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.health import translated
+from delayqueue.store.health import as_unavailable
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import CHANGING, parse, read_fields, written
 from delayqueue.store.servers import Servers
@@ -59,7 +59,7 @@ return 1
 
 
 class AnotherChange(Exception):
-    """Somebody else has changed the number of buckets, or does."""
+    """Another process has changed the number of buckets, or is changing it."""
 
 
 class LayoutChange:
@@ -75,7 +75,7 @@ class LayoutChange:
 
     async def is_under_way(self) -> bool:
         """Whether somebody has begun one and not ended it."""
-        with translated():
+        with as_unavailable():
             self.is_begun = parse(await self._read(), self._former.size).change is not None
         return self.is_begun
 
@@ -84,7 +84,7 @@ class LayoutChange:
 
         Raises StartupError if jobs are being moved to another number of buckets.
         """
-        with translated():
+        with as_unavailable():
             self._former = parse(await self._read(), self._former.size).layout
             self._buckets.know(max(self._size, self._former.size, *self._former.former_sizes))
             highest = max([await self._generation_of(keys) for keys in self._buckets.keys])
@@ -108,7 +108,7 @@ class LayoutChange:
     async def raise_fences(self) -> None:
         """Let no server work in any bucket; again after a failover, whose new master may not know of it."""
         generation = self._buckets.layout.generation
-        with translated():
+        with as_unavailable():
             for keys in self._buckets.keys:
                 if await self._eval(RAISE, keys.named("fence"), generation) != generation:
                     raise AnotherChange
@@ -120,12 +120,12 @@ class LayoutChange:
         self.is_begun = False
 
     async def start(self) -> None:
-        """From now on things may be moved, and nobody can give up any more."""
+        """Note that entries are moved from now on: the change can no longer be given up."""
         await self._write("unmoved", "")
         self.is_unmoved = False
 
     async def tell(self, percent: int) -> None:
-        """Say how far it is."""
+        """Report how far the change is."""
         await self._write("percent", percent)
 
     async def end(self) -> None:
@@ -136,7 +136,7 @@ class LayoutChange:
         await self._write(*chain.from_iterable(written(layout).items()), ends=True)
 
     async def _write(self, *fields: object, ends: bool = False) -> None:
-        with translated():
+        with as_unavailable():
             generation, end = self._buckets.layout.generation, "end" if ends else ""
             if not await self._change(WRITE, generation, end, *fields):
                 raise AnotherChange
@@ -151,7 +151,7 @@ class LayoutChange:
         return await read_fields(self._servers, self._buckets.keys[0].named("layout"))
 
     async def _generation_of(self, keys: BucketKeys) -> int:
-        """The generation that a bucket's fence asks for."""
+        """The generation of the layout that a bucket's fence demands of scripts."""
         fence = keys.named("fence")
         ask = methodcaller("zscore", fence, "generation")
         return int(await self._servers.call(fence, ask) or 0)

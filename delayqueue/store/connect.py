@@ -276,12 +276,12 @@ async def _probe(servers: Servers) -> None:
 async def _answer(redis: Redis) -> None:
     """Raises RedisError if the server does not answer."""
     try:
-        # a server that cannot write to its disk refuses PING, and answers whatever only reads
+        # not PING: a server that cannot write to its disk refuses that, and answers what only reads
         await redis.echo("")
     except RedisConnectionError:
         link = Link()
         try:
-            # it hears why it is not let in; redis-py often does not
+            # a plain socket reads why the server refuses it; redis-py often does not
             await link.connect(redis.connection_pool)
         finally:
             link.close()

@@ -172,7 +172,7 @@ class ServerConnection(asyncio.Protocol):
             hang_up(self._transport)
         if missing := self._missing:
             self._missing = 0
-            self._hear([error] * missing)
+            self._take_answers([error] * missing)
 
     def close(self) -> None:
         """Close it, without waiting for the end of TLS: a silent server never says it. A call under way fails."""
@@ -201,7 +201,7 @@ class ServerConnection(asyncio.Protocol):
         if not self._missing and reader.has_data():  # a part would prefix the next one
             broken = RedisConnectionError("an answer that nobody asked for")
         if answers:
-            self._hear(answers)
+            self._take_answers(answers)
         if broken is not None:
             self.break_off(broken)
 
@@ -209,7 +209,7 @@ class ServerConnection(asyncio.Protocol):
         """Missing answers will not come."""
         self.break_off(RedisConnectionError(CLOSED))
 
-    def _hear(self, answers: Sequence[Any]) -> None:
+    def _take_answers(self, answers: Sequence[Any]) -> None:
         """Take the next answers, each of which may be a RedisError: at first, those of the login."""
         found = self._login_answers
         found += answers
@@ -219,7 +219,7 @@ class ServerConnection(asyncio.Protocol):
             is_fine = command.is_optional and isinstance(answer, ResponseError)
             if isinstance(answer, Exception) and not is_fine:
                 self._logged_in.set_exception(answer)
-                self._logged_in.exception()  # nobody may be left to hear it
+                self._logged_in.exception()  # nobody may be left to read it
                 return
         self._logged_in.set_result(None)
 
@@ -257,9 +257,9 @@ class Link(ServerConnection):
             packed.append(hiredis.pack_command(words))
         self._send(packed)
 
-    def _hear(self, answers: Sequence[Any]) -> None:
+    def _take_answers(self, answers: Sequence[Any]) -> None:
         if self._ended is None:
-            super()._hear(answers)
+            super()._take_answers(answers)
             return
         if self._wait is not None:
             held = self._held = [*self._held, *answers]
@@ -289,16 +289,16 @@ class Link(ServerConnection):
 
 
 class Subscription(ServerConnection):
-    """A connection that hears channels. `heard` is called with each message: its kind, its channel, ...
+    """A connection that is subscribed to channels. `receive` is called with each message: its kind, its channel, ...
 
-    `lost` fails with the reason when the connection ends: an error of redis-py, or what `heard` raised.
+    `lost` fails with the reason when the connection ends: an error of redis-py, or what `receive` raised.
     """
 
-    def __init__(self, heard: Callable[[list[Any]], None]) -> None:
+    def __init__(self, receive: Callable[[list[Any]], None]) -> None:
         super().__init__()
         self.lost: Final = asyncio.get_running_loop().create_future()
-        self.heard_s = monotonic()  # when the last message came
-        self._heard = heard
+        self.received_s = monotonic()  # when the last message came
+        self._receive = receive
 
     def ask(self, *words: str) -> None:
         """Send a command; its answer is a message, too."""
@@ -310,14 +310,14 @@ class Subscription(ServerConnection):
         if not self._logged_in.done():
             super().data_received(data)
             return
-        self.heard_s = monotonic()
+        self.received_s = monotonic()
         try:
             self._reader.feed(data)
             while (message := self._reader.gets()) is not INCOMPLETE:
                 if isinstance(message, RedisError):
                     self.break_off(message)
                 else:
-                    self._heard(message)
+                    self._receive(message)
         except Exception as error:
             self.break_off(error)
 
@@ -326,14 +326,14 @@ class Subscription(ServerConnection):
         super().break_off(error)
         if not self.lost.done():
             self.lost.set_exception(error)
-            self.lost.exception()  # nobody may be left to hear it
+            self.lost.exception()  # nobody may be left to read it
 
 
 class Links:
     """The links to a server: one that is free is used again, up to a limit."""
 
     def __init__(self, pool: ConnectionPool, most: int, wait_s: float) -> None:
-        """They go to where the pool's connections go. `take` waits at most `wait_s` for one of them."""
+        """The links go to where the pool's connections go. `take` waits at most `wait_s` for a free place."""
         self.pool: Final = pool
         self._places: Final = asyncio.Semaphore(most)
         self._wait_s = wait_s
@@ -342,7 +342,7 @@ class Links:
         self._used: set[Link] = set()
 
     async def take(self) -> Link:
-        """One that is connected, until `give_back`. Raises RedisError."""
+        """A connected link, to use until `give_back`. Raises RedisError."""
         if self._is_closed:
             raise RedisConnectionError(CLOSED)
         try:
@@ -364,7 +364,7 @@ class Links:
         return link
 
     def give_back(self, link: Link) -> None:
-        """No answer is outstanding on it."""
+        """Give back a link on which no answer is outstanding."""
         self._used.remove(link)
         if link.is_sound:
             self._free.append(link)
@@ -373,12 +373,12 @@ class Links:
         self._places.release()
 
     def drop_free(self) -> None:
-        """Close those that nobody uses."""
+        """Close the links that are free."""
         while self._free:
             self._free.pop().close()
 
     async def aclose(self) -> None:
-        """Close them all, for good: calls under way fail."""
+        """Close all links, for good: calls under way fail."""
         self._is_closed = True
         self.drop_free()
         for link in list(self._used):
@@ -438,7 +438,7 @@ def _place(like: Like) -> str:
 
 
 def _refused(place: str, error: Exception) -> str:
-    """As redis-py says it."""
+    """The text of an error of connecting, as redis-py writes it."""
     if isinstance(error, OSError) and error.strerror:
         return f"Error {error.errno} connecting to {place}. {error.strerror}."
     return f"Error {error} connecting to {place}."

@@ -131,7 +131,7 @@ class SyncedFile:
     """
 
     def __init__(self) -> None:
-        # the run_id of the process whose file counts: another one can answer at the same address
+        # the run_id of the process whose file counts: another process can answer at the same address later
         self._whole: WeakKeyDictionary[Redis, str] = WeakKeyDictionary()
 
     async def require(self, redis: Redis) -> None:
@@ -240,17 +240,19 @@ async def _warnings_of(servers: Servers, master: Redis, config: Config) -> list[
     number = max(info.get("connected_slaves", 0), known or 0)
     syncs = asks_for_sync(config)
     # each replica may be the next master
-    on_disk = await asyncio.gather(
-        _forgets(master, STORE, syncs),
+    restarts = await asyncio.gather(
+        _restart_warning(master, STORE, syncs),
         *(
-            _replica_forgets(servers, Address(each["ip"], each["port"]), syncs)
+            _replica_restart_warning(servers, Address(each["ip"], each["port"]), syncs)
             for each in following
         ),
     )
-    return _numbers(len(following), number, config.redis_min_replicas) + list(filter(None, on_disk))
+    return _count_warnings(len(following), number, config.redis_min_replicas) + list(
+        filter(None, restarts)
+    )
 
 
-def _numbers(following: int, number: int, least: int) -> list[Text]:
+def _count_warnings(following: int, number: int, least: int) -> list[Text]:
     """What is wrong with how many replicas follow a master, and how many it has in all."""
     found = {
         Text(
@@ -269,11 +271,11 @@ def _numbers(following: int, number: int, least: int) -> list[Text]:
     return [warning for warning, applies in found.items() if applies]
 
 
-async def _replica_forgets(servers: Servers, address: Address, syncs: bool) -> Text | None:
+async def _replica_restart_warning(servers: Servers, address: Address, syncs: bool) -> Text | None:
     name = Text(f"副本 {address} ", f"the replica {address}")
     try:
         async with servers.ask(address) as redis:
-            return await _forgets(redis, name, syncs)
+            return await _restart_warning(redis, name, syncs)
     except RedisError as error:
         return Text(
             f"无法询问{name.zh}保存得是否可靠，它接管之后也无法使用：{error}",
@@ -281,7 +283,7 @@ async def _replica_forgets(servers: Servers, address: Address, syncs: bool) -> T
         )
 
 
-async def _forgets(redis: Redis, name: Text, syncs: bool) -> Text | None:
+async def _restart_warning(redis: Redis, name: Text, syncs: bool) -> Text | None:
     """Why the server with that name could restart with less than it had; None if it could not."""
     try:
         await require_file(redis, name)

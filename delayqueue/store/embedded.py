@@ -98,8 +98,7 @@ def naming(directory: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StartupError(
-            f"data_dir = {directory}: {error.strerror}; choose a writable directory",
-            key="data_dir",
+            f"data_dir = {directory}: {error.strerror}; choose a writable directory", key="data_dir"
         ) from None
 
 
@@ -162,7 +161,7 @@ def _holds_data(file: Path) -> bool:
     return file.stat().st_size > nothing
 
 
-LEASH: Final = Path(__file__).with_name("parent_death.py")
+PARENT_DEATH: Final = Path(__file__).with_name("parent_death.py")
 SOCKET: Final = "redis.sock"
 # sun_path has 108 bytes on Linux and 104 elsewhere, including the terminating zero
 SOCKET_PATH_BYTES: Final = 103
@@ -227,15 +226,15 @@ class _EmbeddedStore:
         with naming(self._data_dir):
             refuse_lost_manifest(self._data_dir)
         place = "in" if holds_store(self._data_dir) else "new store in"
-        # before it has loaded its data, which may take minutes, with nothing else in the log
+        # logged before the child has loaded its data: that may take minutes, with nothing else in the log
         log.info("embedded store: %s, %s %s", self._command[0], place, self._data_dir)
         self._child = process, relay = await _spawned(self._command, self._lock)
         while not await _answers(self._socket_path):
             if process.returncode is not None:
-                raise StartupError(await self._obituary(process, relay))
+                raise StartupError(await self._reason_of_end(process, relay))
             await asyncio.sleep(POLL_S)
 
-    async def _obituary(self, process: Process, relay: asyncio.Task[str]) -> str:
+    async def _reason_of_end(self, process: Process, relay: asyncio.Task[str]) -> str:
         program, writer = self._command[0], _read(self._data_dir / PROGRAM)
         hint = ""
         if writer not in {"", program}:
@@ -419,7 +418,7 @@ def _options(data_dir: Path, socket: str) -> list[str]:
 
 async def _spawned(command: list[str], lock: int) -> _Child:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", str(LEASH), str(os.getpid())),
+        *(sys.executable, "-I", "-S", str(PARENT_DEATH), str(os.getpid())),
         *command,
         stdin=DEVNULL,
         stdout=PIPE,

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from delayqueue.config.values import Address
-from delayqueue.store.health import translated
+from delayqueue.store.health import as_unavailable
 from delayqueue.store.record import group_of, text
 from delayqueue.store.store import Store
 from delayqueue.tasks import batched
@@ -81,7 +81,7 @@ class Entries:
 
     async def require_durability(self) -> None:
         """Raises Unavailable if a server that holds buckets would not take entries as durably as they are needed."""
-        with translated():
+        with as_unavailable():
             for redis in self._servers.groups(keys.tag for keys in self._buckets.keys):
                 for requirement in self._store.scripts["import"].requirements:
                     requirement.doubt(redis)
@@ -89,14 +89,14 @@ class Entries:
 
     async def processes(self) -> set[object]:
         """Which processes of the store answer: another one knows no cursors of the one before it."""
-        with translated():
+        with as_unavailable():
             infos = [await redis.info("server") for redis in self._servers.clients().values()]
         return {info.get("run_id") for info in infos}
 
     async def count(self) -> int:
         """How many jobs and kept results there are."""
         count = 0
-        with translated():
+        with as_unavailable():
             for keys in self._buckets.keys:
                 redis = self._servers.of(keys.tag)
                 count += await redis.hlen(keys.named("job")) + await redis.hlen(keys.named("ended"))
@@ -106,7 +106,7 @@ class Entries:
         """Some jobs of groups, of those in `priorities`: id, group; and the next cursor, 0 at the start and the end."""
         keys = self._buckets.keys[bucket]
         redis = self._servers.of(keys.tag)
-        with translated():
+        with as_unavailable():
             page: Any = await redis.hscan(keys.named("priorities"), cursor, count=KEYS_PER_SCAN)
             after, found = page
             jobs: list[tuple[str, str]] = []
@@ -126,7 +126,7 @@ class Entries:
         redis = self._servers.clients().get(server)
         if redis is None:
             return 0, []
-        with translated():
+        with as_unavailable():
             page: Any = await redis.scan(cursor, self._buckets.pattern, KEYS_PER_SCAN, kind)
         cursor, found = page
         numbers = {keys.tag.encode(): number for number, keys in enumerate(self._buckets.keys)}

@@ -70,7 +70,7 @@ async def require_noeviction(redis: Redis) -> None:
 MOVING: Final = Text("Cluster 正在移动槽", "the Cluster is moving a slot")
 UNKNOWN: Final = Text("拒绝调用，详见日志", "it refuses calls; the log says more")
 # By the error's class; a class stands before the one that it is derived from.
-OF_CLASS: Final[dict[type[RedisError], Text]] = {
+AILMENTS_BY_CLASS: Final[dict[type[RedisError], Text]] = {
     AuthenticationError: Text(
         "拒绝我们登录：请更正 redis.user 和 redis.password，并重启服务",
         "it refuses our login: correct redis.user and redis.password, and restart the servers",
@@ -105,7 +105,7 @@ OF_CLASS: Final[dict[type[RedisError], Text]] = {
     RedisConnectionError: Text("无法连接", "it cannot be reached"),
 }
 # By the beginning of the message, of errors that redis-py has no class of their own for.
-OF_BEGINNING: Final = {
+AILMENTS_BY_BEGINNING: Final = {
     "max number of clients": Text(
         "没有更多客户端连接的位置：请调大它配置中的 `maxclients`，或者断开其他客户端",
         "it has no room for more clients: raise `maxclients` in its config, or end others",
@@ -114,7 +114,7 @@ OF_BEGINNING: Final = {
         "无法写入磁盘：请腾出空间，否则原因在它的日志里",
         "it cannot write to its disk: make room there, or see why in its log",
     ),
-    "NOREPLICAS": OF_CLASS[NotReplicatedError],
+    "NOREPLICAS": AILMENTS_BY_CLASS[NotReplicatedError],
     "BUSY ": Text("正忙于执行脚本", "it is busy with a script"),
 }
 
@@ -123,14 +123,14 @@ def ailment(error: BaseException | None) -> Text | None:
     """What ails the store, in words that tell a stranger no address; None if nothing is known of such an error."""
     if isinstance(error, LackingError):
         return error.text
-    for beginning, text in OF_BEGINNING.items():
+    for beginning, text in AILMENTS_BY_BEGINNING.items():
         if str(error).startswith(beginning):
             return text
-    return next((text for kind, text in OF_CLASS.items() if isinstance(error, kind)), None)
+    return next((text for kind, text in AILMENTS_BY_CLASS.items() if isinstance(error, kind)), None)
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def as_unavailable() -> Iterator[None]:
     """Raises Unavailable where the block raises RedisError."""
     try:
         yield
@@ -154,7 +154,7 @@ CUT_OFF: Final = Text(
 )
 MOST_NAMED: Final = 10
 # instead of the answer to INFO
-UNTOLD: Final[Mapping[str, Any]] = MappingProxyType({"maxmemory": 0})
+NO_INFO: Final[Mapping[str, Any]] = MappingProxyType({"maxmemory": 0})
 
 
 class Look(NamedTuple):
@@ -229,13 +229,13 @@ async def look_at(servers: Servers, tags: Sequence[str]) -> list[Look]:
     )
     if numbers:
         error = ClusterDownError("") if looks else RedisConnectionError("")
-        looks.append(Look(UNTOLD, error, list(numbers.values())))
+        looks.append(Look(NO_INFO, error, list(numbers.values())))
     return looks
 
 
 async def _look(servers: Servers, tag: str, buckets: Sequence[int]) -> Look:
     async def ask(redis: Redis) -> Look:
-        info = UNTOLD
+        info = NO_INFO
         refusal = await _refusal(redis, tag)
         if isinstance(refusal, MovedError):  # the next one is asked
             raise refusal
@@ -246,7 +246,7 @@ async def _look(servers: Servers, tag: str, buckets: Sequence[int]) -> Look:
     try:
         return await servers.call(tag, ask)
     except RedisError as error:
-        return Look(UNTOLD, error, buckets)
+        return Look(NO_INFO, error, buckets)
 
 
 def _is_cut_off(redis: Redis) -> bool:
@@ -309,11 +309,11 @@ async def durability_warnings(servers: Servers) -> list[str]:
     lines: list[str] = []
     for address, redis in clients.items():
         name = f"{address}: " if len(clients) > 1 else ""
-        lines += [name + warning for warning in await _of_server(redis)]
+        lines += [name + warning for warning in await _warnings_of(redis)]
     return lines
 
 
-async def _of_server(redis: Redis) -> list[str]:
+async def _warnings_of(redis: Redis) -> list[str]:
     """INFO has nearly all of it; CONFIG GET, the other source, is often missing in hosted Redis."""
     try:
         info: dict[str, Any] = await redis.info()
@@ -345,7 +345,7 @@ def weaknesses(info: Mapping[str, Any]) -> list[Text]:
         Text(
             f"存储的版本是 {version}：请使用 Redis 6.2 及以上，或者 Valkey",
             f"the store has version {version}: use Redis 6.2 or newer, or Valkey",
-        ): _numbers(version) < OLDEST,
+        ): _version_parts(version) < OLDEST,
         Text(
             "存储停止时可能丢失任务：请在其配置中设置 `appendonly yes`",
             "the store can lose jobs when it stops: set `appendonly yes` in its config",
@@ -371,5 +371,5 @@ async def _stops_as_a_whole(redis: Redis) -> bool:
         return False
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _version_parts(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())

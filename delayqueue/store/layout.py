@@ -74,7 +74,7 @@ class Stored(NamedTuple):
 async def claim_layout(servers: Servers, config: Config) -> Stored:
     """Write the layout if there is none, and check it. Raises StartupError and StoreUnwell as check_layout() does."""
     key = _key(config)
-    with in_one_line():
+    with as_startup_error():
         new = Layout(config.bucket_size, braces=config.bucket_size > 1)
         # the first server decides
         stored = await servers.call(key, partial(_add, key, _wanted(config), written(new)))
@@ -88,7 +88,7 @@ async def check_writable(servers: Servers, config: Config) -> None:
     StartupError if our user may not write at all.
     """
     tag = _first(config).tag
-    with in_one_line():
+    with as_startup_error():
         await servers.call(_key(config), partial(_add, _key(config), {}, {}))
         await _try_to_publish(servers, config)
         await servers.call(tag, partial(require_commands, tag=tag))
@@ -107,7 +107,7 @@ async def check_layout(servers: Servers, config: Config) -> Stored:
     StoreUnwell if it cannot be read now. A `bucket_size` that was in force before is accepted (layout_warnings): a
     restart must not depend on new settings.
     """
-    with in_one_line():
+    with as_startup_error():
         stored = await read_fields(servers, _key(config))
     return _checked(stored, config)
 
@@ -168,7 +168,7 @@ def layout_warnings(stored: Stored, config: Config) -> list[str]:
 async def data_id(servers: Servers, config: Config) -> str:
     """A name for this data that no other data has, made the first time that it is asked for."""
     key = _key(config)
-    with in_one_line():
+    with as_startup_error():
         name = {"id": secrets.token_hex(8)}
         return (await servers.call(key, partial(_add, key, name, {})))["id"]
 
@@ -238,7 +238,7 @@ def _wanted(config: Config) -> dict[str, str]:
 
 
 @contextmanager
-def in_one_line() -> Iterator[None]:
+def as_startup_error() -> Iterator[None]:
     """Raises StoreUnwell or StartupError, of one line, where the block raises RedisError."""
     try:
         yield

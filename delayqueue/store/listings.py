@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import HoldUp, JobView, State
 from delayqueue.errors import Invalid
-from delayqueue.store.call import view
+from delayqueue.store.call import job_view
 from delayqueue.store.paging import (
     BAD,
     DELAYED,
@@ -192,7 +192,7 @@ class Listings:
             args = [*where, limit - len(jobs), held_bytes, *inner]
             reply = await self._store.bucket(bucket).run("list", args, self._scope)
             inner, found, held_bytes, is_full = reply.results
-            views = (view(text(job_id), *parts) for job_id, *parts in found)
+            views = (job_view(text(job_id), *parts) for job_id, *parts in found)
             jobs += [each for each in views if each is not None]
             bucket += inner == START
         return jobs, write_cursor(what, bucket, json.dumps([_text(part) for part in inner]))
@@ -205,7 +205,7 @@ class Listings:
         If more follow within the same reach, the cursor leads to them. Raises Invalid if the cursor does not come from
         this same search.
         """
-        # without filters, or a group, as servers without them write it
+        # cursors without filters, or without a group, are written as older servers write them
         given = filters if filters.group else filters[:-1]
         search = wanted if filters == NO_FILTERS else (*wanted, *given)
         *texts, due, group = filters
@@ -236,7 +236,7 @@ class Listings:
     async def _exact(
         self, bucket: int, hits: list[Hit], wanted: Wanted, message_part: str
     ) -> list[Hit]:
-        """Those that have the whole of each text: the script compares the ends of long ones only.
+        """The hits that have the whole of each text: the script compares only the ends of long ones.
 
         Python's search takes as long as the text, whatever is in it; Lua's as long as both multiplied.
         """
@@ -333,7 +333,7 @@ def _is_in(view: JobView, what: Listing) -> bool:
 
 
 def _messages(job: JobView) -> Iterator[str]:
-    """All that was said about a job; at least ""."""
+    """All messages about a job: of its end, its remarks and its attempts."""
     yield job.message
     yield from job.remarks
     yield from (attempt.message for attempt in job.attempts)

@@ -11,7 +11,7 @@ from delayqueue.domain.text import readable
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.call import or_none
 from delayqueue.store.keys import BucketKeys
-from delayqueue.store.layout import in_one_line
+from delayqueue.store.layout import as_startup_error
 from delayqueue.store.record import text
 from delayqueue.store.servers import Servers
 from delayqueue.store.verbs import dump_options, dump_rows, dump_text
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 DUE_LIMIT: Final = 100  # schedules per call
 
-Told: TypeAlias = Literal["servers", "workers"]  # what server processes tell each other about
+Reported: TypeAlias = Literal[
+    "servers", "workers"
+]  # what server processes report on, for each other
 Kind = Literal["subscribers", "schedules", "notes"]
 
 
@@ -89,19 +91,19 @@ class Registry:
         self._bucket = bucket
 
     async def heartbeat(
-        self, told: Told, name: str, figures: str, silence_ms: int
+        self, on: Reported, name: str, figures: str, silence_ms: int
     ) -> tuple[int, str]:
         """Record what the process `name` tells; what processes told that were silent for longer is dropped.
 
         Returns what was told under that name before: when, in ms, and the figures; 0 and "" = nothing.
         """
-        [former] = await self._run("heartbeat", [told, name, figures, silence_ms])
+        [former] = await self._run("heartbeat", [on, name, figures, silence_ms])
         told_ms, _, before = text(former).partition(" ")
         return int(told_ms or 0), before
 
-    async def servers(self, told: Told, silence_ms: int) -> list[tuple[str, int, str]]:
+    async def reports(self, on: Reported, silence_ms: int) -> list[tuple[str, int, str]]:
         """Name, time last heard in ms and figures of all processes that were heard within `silence_ms`."""
-        found = await self._run("servers", [told, silence_ms])
+        found = await self._run("servers", [on, silence_ms])
         return [(text(name), heard_ms, text(told)) for name, heard_ms, told in batched(found, 3)]
 
     async def register(self, kind: Kind, entry: Entry, if_exists: str) -> int:
@@ -178,7 +180,7 @@ class Registry:
         return Enqueued(done == 1, [text(job_id) for job_id in taken])
 
     @property
-    def is_alone(self) -> bool:
+    def is_only_bucket(self) -> bool:
         """Whether there is no other bucket."""
         return self._bucket.buckets.count == 1
 
@@ -197,7 +199,7 @@ async def registered_in(servers: Servers, keys: BucketKeys, kind: Kind) -> dict[
     Raises StoreUnwell if they cannot be read now, StartupError if the store refuses that.
     """
     key = keys.named(kind)
-    with in_one_line():
+    with as_startup_error():
         found: Any = await servers.call(key, lambda redis: redis.hgetall(key))
     return {text(name): text(definition) for name, definition in found.items()}
 

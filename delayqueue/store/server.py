@@ -23,15 +23,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.values import Address
-from delayqueue.store.connection import (
-    CLOSED,
-    NO_ANSWER,
-    Link,
-    Links,
-    Sendable,
-    Wait,
-    give_up,
-)
+from delayqueue.store.connection import CLOSED, NO_ANSWER, Link, Links, Sendable, Wait, give_up
 from delayqueue.tasks import SingleFlight, Tasks
 
 log = logging.getLogger(__name__)
@@ -253,7 +245,7 @@ class Server:
         """Close the idle connections: the server is silent, or a replica now, and the next call would suffer."""
         self._links.drop_free()
         pool = self.redis.connection_pool
-        # taken out meanwhile: a question that took one of them would fail
+        # taken out of the pool meanwhile: a question that took one of them would fail
         (idle, _), *_ = pool.get_connection_count()
         taken = [pool.get_available_connection() for _ in range(idle)]  # type: ignore[no-untyped-call]  # redis-py has no types here
         try:

@@ -35,11 +35,11 @@ log = logging.getLogger(__name__)
 
 SLOTS: Final = 16384
 REFRESH_S: Final = 5.0  # how often the topology is read without any doubt
-HASTE_S: Final = 0.2  # how often at most if it is in doubt
-# after which no call to a server that no longer holds anything is in flight
-LAST_CALLS_S: Final = 15.0
-HOPS: Final = 4  # redirections of a call
-GOES_ROUND: Final = "servers send each other the calls for a bucket"
+LEAST_PAUSE_S: Final = 0.2  # between two reads, however much it is doubted
+# A server that holds nothing any more is closed after this time: then its last calls have been answered.
+CLOSED_AFTER_S: Final = 15.0
+MOST_REDIRECTIONS: Final = 4  # of one call
+REDIRECTED_IN_A_CIRCLE: Final = "servers send each other the calls for a bucket"
 NOWHERE: Final = Address("", 0)
 UNNAMED: Final = "?"  # the host of a server that announces no name, though cluster-preferred-endpoint-type asks for one
 
@@ -83,15 +83,12 @@ class Servers:
         self._retired: list[tuple[float, Server]] = []  # since when, the oldest first; to be closed
         self._silent: set[Address] = set()  # servers with a timeout since the topology was read
         self._reading = asyncio.Lock()
-        self._doubt = asyncio.Event()
+        self._is_doubted = asyncio.Event()
         self.changed = asyncio.Event()  # set, and replaced, by announce_change
 
     @classmethod
     def one(
-        cls,
-        redis: Redis,
-        ask: Callable[[Address], Redis] | None = None,
-        answer_s: float = ANSWER_S,
+        cls, redis: Redis, ask: Callable[[Address], Redis] | None = None, answer_s: float = ANSWER_S
     ) -> Self:
         """All buckets on one server. `ask` makes clients for its replicas, None = it has none."""
         return cls(
@@ -134,14 +131,14 @@ class Servers:
         server: Server | None = None
         try:
             async with asyncio.timeout(self.answer_s):
-                for _ in range(HOPS):
+                for _ in range(MOST_REDIRECTIONS):
                     server = await self.reach(key)
                     try:
                         return await send(server.redis)
                     except RedisError as error:
                         await self.learn(error, server)
                     server = None
-                raise ClusterDownError(GOES_ROUND)
+                raise ClusterDownError(REDIRECTED_IN_A_CIRCLE)
         except TimeoutError:
             silence = RedisTimeoutError(NO_ANSWER)
             if server is not None:
@@ -176,14 +173,14 @@ class Servers:
             if error.host == UNNAMED:  # the topology tells more
                 self._suspect(server.address)
             else:
-                self._note(error, server.address)
+                self._follow(error, server.address)
             return
         if isinstance(error, AskError):
             raise TryAgainError(f"slot {error.slot_id} is on its way to another server") from error
         if isinstance(error, RedisTimeoutError):
             self._suspect(server.address)
         else:
-            self._doubt.set()
+            self._is_doubted.set()
         if isinstance(error, (RedisTimeoutError, *DEMOTED)):
             await server.drop_idle()
         raise error
@@ -200,6 +197,23 @@ class Servers:
         async with self._reading:
             await self._read(self._topology)
 
+    async def watch(self) -> None:
+        """Follow the topology until cancelled."""
+        while True:
+            self._is_doubted.clear()
+            async with at_most(REFRESH_S):
+                await self._is_doubted.wait()
+            try:
+                await self.refresh()
+            except RedisError as error:
+                log.warning("cannot find out where the store is: %s", error)
+            await asyncio.sleep(LEAST_PAUSE_S)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        self._retire(set(self._servers))
+        await self._close_retired(0)
+
     async def _look_for(self, silent: Address) -> None:
         """Read the topology, unless that was done since the server fell silent."""
         async with self._reading:
@@ -208,7 +222,7 @@ class Servers:
                     await self._read(self._topology)
 
     async def _read(self, topology: "Sentinels | Cluster") -> None:
-        await self._close_retired(LAST_CALLS_S)
+        await self._close_retired(CLOSED_AFTER_S)
         silent = set(self._silent)
         try:
             spans = await topology.find()
@@ -223,23 +237,6 @@ class Servers:
             self.announce_change()
             self._retire(self._servers.keys() - self.clients().keys())
 
-    async def watch(self) -> None:
-        """Follow the topology until cancelled."""
-        while True:
-            self._doubt.clear()
-            async with at_most(REFRESH_S):
-                await self._doubt.wait()
-            try:
-                await self.refresh()
-            except RedisError as error:
-                log.warning("cannot find out where the store is: %s", error)
-            await asyncio.sleep(HASTE_S)
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        self._retire(set(self._servers))
-        await self._close_retired(0)
-
     def _address(self, key: str) -> Address:
         slot = self._slots.get(key)
         if slot is None:
@@ -248,7 +245,7 @@ class Servers:
             return self._moved[slot]
         at = bisect_right(self._spans, slot, key=lambda span: span.first) - 1
         if at < 0 or self._spans[at].last < slot:
-            self._doubt.set()
+            self._is_doubted.set()
             if not self._spans:
                 raise RedisConnectionError("nobody has told where the store is")
             raise ClusterDownError(f"no server holds slot {slot}")
@@ -265,13 +262,13 @@ class Servers:
         if self._topology:
             self._silent.add(address)
             self.known.clear()
-            self._doubt.set()
+            self._is_doubted.set()
 
-    def _note(self, moved: MovedError, asked: Address) -> None:
+    def _follow(self, moved: MovedError, asked: Address) -> None:
         """Follow a redirection. An empty host means that of the server that was asked."""
         self._moved[moved.slot_id] = Address(moved.host or asked.host, moved.port)
         self.known.clear()
-        self._doubt.set()
+        self._is_doubted.set()
         self.announce_change()
 
     def _retire(self, addresses: Iterable[Address]) -> None:
@@ -286,11 +283,8 @@ class Servers:
             del self._retired[0]
 
 
-MOMENT_S: Final = 0.1  # a working server of a Cluster answers sooner
-
-
-class _Named(NamedTuple):
-    """One Sentinel's answer.
+class _NamedMaster(NamedTuple):
+    """The master that a Sentinel names.
 
     They sort by trust: a later failover, or one that has just promoted a master, comes last.
     """
@@ -330,18 +324,21 @@ class Sentinels:
         async with self._dial(address) as sentinel:
             return len(await _asked(sentinel, "SENTINEL", "REPLICAS", self._name))
 
-    async def _ask(self, address: Address) -> _Named:
+    async def _ask(self, address: Address) -> _NamedMaster:
         async with self._dial(address) as sentinel:
             try:
                 raw = await _asked(sentinel, "SENTINEL", "MASTER", self._name)
             except ResponseError as error:
-                raise _said(error, address, f"redis.master_name = {self._name}") from None
+                raise _refusal(error, address, f"redis.master_name = {self._name}") from None
             facts = {_text(name): _text(fact) for name, fact in batched(raw, 2)}
             # while replicas follow the new master, which can take long, only this names it
             host, port = await _asked(sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._name)
         master = Address(_text(host), int(port))
         promoted = master != Address(facts["ip"], int(facts["port"]))
-        return _Named(int(facts["config-epoch"]), promoted, master)
+        return _NamedMaster(int(facts["config-epoch"]), promoted, master)
+
+
+HEAD_START_S: Final = 0.1  # before the next server is asked, too; a working one answers sooner
 
 
 class CutOffError(RedisConnectionError):
@@ -378,7 +375,7 @@ class Cluster:
                     asked.add(task)
                 answered, asked = await asyncio.wait(
                     asked,
-                    timeout=MOMENT_S if addresses else None,
+                    timeout=HEAD_START_S if addresses else None,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 for task in answered:
@@ -402,7 +399,7 @@ class Cluster:
             try:
                 raw = await _asked(redis, "CLUSTER", "SLOTS")
             except ResponseError as error:
-                raise _said(error, address, "redis.cluster") from None
+                raise _refusal(error, address, "redis.cluster") from None
             state = b""
             with suppress(ResponseError):  # our user may not ask that
                 state = await _asked(redis, "CLUSTER", "INFO")
@@ -435,7 +432,7 @@ class RefusedError(RedisConnectionError):
     """A server answers that it cannot tell where the store is."""
 
 
-def _said(error: ResponseError, address: Address, what: str) -> RedisError:
+def _refusal(error: ResponseError, address: Address, what: str) -> RedisError:
     return RefusedError(f"{address} says to {what}: {error}")
 
 
@@ -445,7 +442,7 @@ def _first_error(answers: Sequence[object]) -> RedisError:
         if isinstance(answer, BaseException) and not isinstance(answer, RedisError):
             raise answer
     errors = [error for error in answers if isinstance(error, RedisError)]
-    # what a server says explains more than that others cannot be reached
+    # a server's refusal explains more than a server that cannot be reached
     return min(
         errors,
         key=lambda error: not isinstance(error, (RefusedError, AuthenticationError)),

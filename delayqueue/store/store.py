@@ -58,10 +58,7 @@ class StoreRequest(asyncio.Future[Any], Generic[Item, Result]):
     __slots__ = ("left", "lost", "read", "results", "since")
 
     def __init__(
-        self,
-        items: Sequence[Item],
-        lost: Result | None,
-        read: Callable[[Sequence[Result]], Any],
+        self, items: Sequence[Item], lost: Result | None, read: Callable[[Sequence[Result]], Any]
     ) -> None:
         super().__init__()
         self.left = items  # those without a result so far
@@ -99,12 +96,7 @@ class Batcher(Generic[Item, Result]):
     call has changed.
     """
 
-    def __init__(
-        self,
-        verb: Verb[Item, Result],
-        scope: Scope,
-        bucket: Bucket,
-    ) -> None:
+    def __init__(self, verb: Verb[Item, Result], scope: Scope, bucket: Bucket) -> None:
         self._verb = verb
         self._scope = scope
         self._bucket = bucket
@@ -197,7 +189,7 @@ class Batcher(Generic[Item, Result]):
     ) -> list[StoreRequest[Item, Result]]:
         """Give the requests the results of the first of their `size` items. Returns those that lack some."""
         done = len(results)
-        # what it did not do was packed for nothing: the next call is given a few items more than this one did
+        # items that the script did not do were packed for nothing: the next call gets only a few more than this one did
         if done < size:
             self._piece = done + done // 8 + 1
         elif size >= self._piece:
@@ -271,7 +263,9 @@ class Store:
         self.scripts: Final = functions_by_name(scripts, self.durability, self.metrics)
         self.sender: Final = secrets.token_hex(6)  # this process, which ignores its own messages
         self.nonces: Final = nonces()  # of reservations
-        self.moving_by = asyncio.Lock()  # for the call that remembers each job that it has moved
+        self.tag_move_lock = (
+            asyncio.Lock()
+        )  # one at a time: reschedule_tag by a distance keeps the id of each job
         self.recoveries: Final = Tasks("call of the store")
         self.changes: Final = Tasks("settings of a topic")  # which all buckets get, whoever leaves
         self.closed: Text | None = None  # why no calls are made now
@@ -413,11 +407,11 @@ class Store:
         replicas = self.durability.replicas
         return replicas.warnings if replicas else ()
 
-    def beside(self, bucket: int) -> set[int]:
+    def buckets_beside(self, bucket: int) -> set[int]:
         """The buckets on the same server, including this one."""
         return {bucket}.union(*(mates for mates in self._by_server() if bucket in mates))
 
-    async def away(self) -> set[int]:
+    async def unreachable_buckets(self) -> set[int]:
         """The buckets whose server does not answer: not to the last call, or not to a PING now.
 
         Whoever asks meanwhile gets the same answer, so a flood of questions costs the store nothing.

@@ -96,7 +96,7 @@ class Topics:
         A delay is one due time for all of them, a distance moves each of them once. Returns how many were changed.
         """
         if plan.by_ms is not None:
-            async with self._store.moving_by:
+            async with self._store.tag_move_lock:
                 return await self._move_tag(tag, topic, plan)
 
         def read(reply: Reply) -> Any:
@@ -113,7 +113,7 @@ class Topics:
         moved: set[bytes] = set()
         what = [*dump_plan(plan), *dump_rows([(tag, topic, MOVED)]), *START]
 
-        async def of(bucket: Bucket) -> AsyncIterator[int]:
+        async def in_bucket(bucket: Bucket) -> AsyncIterator[int]:
             after = START
             left: list[bytes] = []
             async for _ in paced():
@@ -134,7 +134,7 @@ class Topics:
                 if not left and after == START:
                     return
 
-        return await self._all_of(of, MOVED_IN_PART)
+        return await self._in_all_buckets(in_bucket, MOVED_IN_PART)
 
     async def _of_tag(
         self,
@@ -150,7 +150,7 @@ class Topics:
         """
         what = dump_rows([(tag, topic, PIECE)])
 
-        async def of(bucket: Bucket) -> AsyncIterator[int]:
+        async def in_bucket(bucket: Bucket) -> AsyncIterator[int]:
             place = START
             async for _ in paced():
                 reply = await bucket.run(script, [*first_args(), *what, *place], self._scope)
@@ -160,7 +160,7 @@ class Topics:
                 if place == START:
                     return
 
-        return await self._all_of(of)
+        return await self._in_all_buckets(in_bucket)
 
     async def purge(self, topic: str, state: str | None) -> int:
         """Drop the topic's jobs in one state, or all (None), without a trace. Returns how many.
@@ -168,7 +168,7 @@ class Topics:
         With None each bucket had none at one moment.
         """
 
-        async def of(bucket: Bucket) -> AsyncIterator[int]:
+        async def in_bucket(bucket: Bucket) -> AsyncIterator[int]:
             async for _ in paced():
                 reply = await bucket.run("purge", dump_rows([(topic, state, PIECE)]))
                 bucket.notify(reply.change)
@@ -176,9 +176,9 @@ class Topics:
                 if reply.results != [1]:  # no more are left
                     return
 
-        return await self._all_of(of)
+        return await self._in_all_buckets(in_bucket)
 
-    async def _all_of(
+    async def _in_all_buckets(
         self, work: Callable[[Bucket], AsyncIterator[int]], in_part: Text = DONE_IN_PART
     ) -> int:
         """The sum of what is done piece by piece in every bucket.
@@ -250,7 +250,7 @@ class Topics:
                 log.warning("[limit %s] is removed: this file does not declare it", topic)
                 await self.limit(topic, Limit().changes(), declared=True)
         for topic, limit in limits.items():
-            if topic in before and not limit.is_said_by(before[topic]):
+            if topic in before and not limit.matches(before[topic]):
                 log.warning("[limit %s] replaces other limits", topic)
             await self.limit(topic, limit.changes(), declared=True)
 

@@ -170,7 +170,7 @@ class Taken:
 
     @property
     def id(self) -> str:
-        """As clients know it."""
+        """The job's id, as clients know it."""
         return self.view.id
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from delayqueue.domain.job import MAX_DUE_S, USUAL_PRIORITY, Job, JobView, PolledTopic
 from delayqueue.domain.push_fields import KEPT
 from delayqueue.errors import Code
-from delayqueue.store.call import Reply, or_none, reservation, view
+from delayqueue.store.call import Reply, job_view, or_none, reservation
 from delayqueue.store.record import text
 from delayqueue.store.scripts import CALLS_WORD
 from delayqueue.store.types import (
@@ -266,15 +266,7 @@ TOUCH: Final = Verb[Touch, Moved]("touch", _touches, _moved)
 
 def _recordings(recordings: Sequence[Recording]) -> list[Any]:
     return dump_rows(
-        [
-            (
-                *one[:3],
-                int(one.succeeded),
-                *one[4:8],
-                dump_text(one.ending),
-            )
-            for one in recordings
-        ]
+        [(*one[:3], int(one.succeeded), *one[4:8], dump_text(one.ending)) for one in recordings]
     )
 
 
@@ -316,12 +308,7 @@ class Kick(NamedTuple):
 # Make buried or delayed jobs ready now.
 KICK: Final = Verb[Kick, int](
     "kick",
-    lambda kicks: [
-        "",
-        "",
-        0,
-        *dump_rows([(one.id, dump_text(one.body)) for one in kicks]),
-    ],
+    lambda kicks: ["", "", 0, *dump_rows([(one.id, dump_text(one.body)) for one in kicks])],
     _codes,
     LOST,
     large_part=lambda kick: kick.body or "",
@@ -418,7 +405,7 @@ SETTLE: Final = Verb[Settlement, int](
 
 def _views(ids: Sequence[str | bytes], reply: Reply) -> list[JobView | None]:
     return [
-        view(text(job_id) if isinstance(job_id, bytes) else job_id, *answer) if answer else None
+        job_view(text(job_id) if isinstance(job_id, bytes) else job_id, *answer) if answer else None
         for job_id, answer in zip(ids, reply.results, strict=False)
     ]
 

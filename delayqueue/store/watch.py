@@ -28,7 +28,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.errors import Text, Unavailable, utc
 from delayqueue.metrics import STORE_EMPTIED, STORE_WRITABLE
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.health import OF_CLASS, Look, alarms_of, look_at, translated
+from delayqueue.store.health import AILMENTS_BY_CLASS, Look, alarms_of, as_unavailable, look_at
 from delayqueue.store.servers import Servers
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class _Found(NamedTuple):
 
     @property
     def is_unaccepted(self) -> bool:
-        """Whether it was emptied or replaced, and nobody has said that it is new."""
+        """Whether the store was emptied or replaced, and nobody has accepted the data as new."""
         return self.emptied_s is not None and self.accepted != self.id
 
 
@@ -104,7 +104,7 @@ class Marks:
         self._servers = servers
         self._buckets = buckets
         self._known: str | None = None  # the id of the data
-        # that at the last look, also of data that nobody has accepted
+        # the mark that the last look found, also of data that nobody has accepted
         self.found: str | None = None
 
     async def look(self) -> Text | None:
@@ -148,7 +148,7 @@ class Marks:
         return self._known is None or (await self._layout(self._known)).is_unaccepted
 
     async def accept(self) -> None:
-        """The data is new, and somebody knows why."""
+        """Accept the data as new: an operator knows why the former data is gone."""
         found = await self._layout(self._known)
         for bucket in range(self._buckets.count):
             await self._bucket(bucket, found.id, _MayWrite.ANOTHER)
@@ -258,7 +258,7 @@ class StoreWatch:
         is_open = bool(looks) and store.closed is None
         self.ailment = next(filter(None, (look.ailment for look in looks)), None)
         if not is_open:
-            self.ailment = store.ailment() or OF_CLASS[RedisTimeoutError]
+            self.ailment = store.ailment() or AILMENTS_BY_CLASS[RedisTimeoutError]
             found.append(Unavailable.because(self.ailment).text)
         self.ailing_since = (self.ailing_since or datetime.now(UTC)) if self.ailment else None
         if store.closed is None:
@@ -276,12 +276,12 @@ class StoreWatch:
 
     async def is_replaced(self) -> bool:
         """Whether the first bucket may have lost what it had, and a backup can still come. Raises Unavailable."""
-        with translated():
+        with as_unavailable():
             return await self._marks.is_replaced()
 
     async def accept(self) -> None:
-        """Somebody says that the store is new. Raises Unavailable if it does not take that in."""
-        with translated():
+        """Accept the store as new, for an operator. Raises Unavailable if the store fails."""
+        with as_unavailable():
             await self._marks.accept()
         await self.look()
 

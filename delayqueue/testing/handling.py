@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from delayqueue.tasks import cancel_all
-from delayqueue.worker.handled_job import tell_nobody
+from delayqueue.worker.handled_job import ignore_progress
 
 if TYPE_CHECKING:
     from delayqueue.answers.jobs import ReservedJob
@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 async def verdict_on(
-    worker: Worker,
-    job: ReservedJob,
-    context: Any,
-    executor: Executor,
-    tell: Tell = tell_nobody,
+    worker: Worker, job: ReservedJob, context: Any, executor: Executor, tell: Tell = ignore_progress
 ) -> Verdict:
     """What the worker would report about this attempt. `context`: ... = what the worker's lifespan yields."""
     given = worker.handlers.context() if context is ... else nullcontext(context)

@@ -5,13 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from delayqueue.domain.job import (
-    LONG_DELAY_S,
-    MAX_BATCH,
-    MAX_DELAY_S,
-    MAX_TOPIC_BYTES,
-    State,
-)
+from delayqueue.domain.job import LONG_DELAY_S, MAX_BATCH, MAX_DELAY_S, MAX_TOPIC_BYTES, State
 from delayqueue.domain.push_fields import RULES, checked
 from delayqueue.domain.push_rules import Rule, job_id, name, tag, within
 from delayqueue.errors import Invalid, TooLarge

@@ -134,7 +134,7 @@ class AiohttpProtocol(web.RequestHandler, ParserProtocol):
             response.headers["Server"] = SERVER
             return response
         error = _malformed(exc)
-        # as an error in the log, any client could fill the disk with it
+        # not logged as an error: any client could fill the disk with it
         log.debug("not HTTP, from %s: %s", request.remote, error)
         response = _written(self.transport_of_ours.server.server.front.refusal(error))
         response.force_close()
@@ -344,7 +344,7 @@ class LentRequest:
                 call.add_done_callback(then)
                 raise
             except Exception as error:  # `then` answers it
-                # `await` has taken the traceback out of a task: another result() would raise the error without it
+                # a future of its own: the task's result() would raise the error without its traceback
                 call = self._loop.create_future()
                 call.set_exception(error)
             then(call)
@@ -370,7 +370,7 @@ class LentRequest:
             raise ConnectionResetError
         self._sending.set_result(None)
         self.is_answered = True
-        lender.answered()
+        lender.lent_answered()
         self._is_last = not written.keep_alive
         request.content.on_eof(self._over)
 
@@ -381,7 +381,7 @@ class LentRequest:
             self._loop.call_soon(give_back)  # aiohttp's handler is about to end
 
     def read(self) -> asyncio.Future[bytes]:
-        """Its body. Raises TooLarge, and what refuse() is told."""
+        """Begin to wait for the body. The future raises TooLarge, or the error that refuse() gets."""
         self._reading = reading = self._loop.create_future()
         if (self._left_bytes or 0) > self._transport.server.most_bytes:
             self.refuse(TooLarge())
@@ -430,7 +430,7 @@ class LentRequest:
         return True
 
     def respond(self, response: HttpResponse, *, is_last: bool) -> asyncio.Future[None]:
-        """Answer it. Returns what ends once all of the answer is sent."""
+        """Answer the request. Returns what ends once all of the answer is sent."""
         self._response = response, is_last
         self._sending = sending = self._loop.create_future()
         return sending

@@ -18,7 +18,7 @@ TARGETS: Final = ("topic", "tag", "state", "name", "id", "reason", "by", "delay"
 MOST_IDS: Final = 3  # of many that are named
 
 
-class Deed(NamedTuple):
+class PageAction(NamedTuple):
     """A change made on the page: by whom, what, and whether it had an effect."""
 
     who: str
@@ -41,7 +41,9 @@ def target_of(endpoint: Endpoint, asked: object) -> Target | None:
     return named
 
 
-def note(guard: Authenticator, request: HttpRequest, target: Target, code: Code, data: Any) -> Deed:
+def note(
+    guard: Authenticator, request: HttpRequest, target: Target, code: Code, data: Any
+) -> PageAction:
     """Log the outcome of a change."""
     fields: dict[str, Any] = {
         "who": guard.name_of(request),
@@ -56,7 +58,7 @@ def note(guard: Authenticator, request: HttpRequest, target: Target, code: Code,
         fields,
         extra={"fields": fields},
     )
-    return Deed(
+    return PageAction(
         fields["who"],
         f"{fields['what']} {fields['target']}: {fields['count']}",
         fields["count"] > 0,

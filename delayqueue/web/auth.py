@@ -19,7 +19,7 @@ from delayqueue.config.files import read_limited
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import EVERYWHERE, Grant, Role, Scope, parse_grant
 from delayqueue.errors import Forbidden, Text, TooMany, Unauthorized
-from delayqueue.web.checks import from_this_machine
+from delayqueue.web.checks import require_this_machine
 from delayqueue.web.http import ADMIN_PAGE, HttpRequest
 from delayqueue.web.proxy_login import ProxyLogins, User
 
@@ -101,7 +101,7 @@ class Authenticator:
         self._principals: dict[bytes, Principal] = {}
         self._rate = 0
         self._logins: ProxyLogins | None = None
-        self.asks = False  # whether clients have to say who they are
+        self.requires_auth = False  # whether clients have to say who they are
         self.is_protected = False  # whether clients on this machine only are served
         self.revision = 0  # grows whenever tokens and logins take the place of others
 
@@ -128,13 +128,13 @@ class Authenticator:
         self._rate = rate
         self._principals = principals
         self._logins = logins
-        self.asks = bool(principals) or logins is not None
-        self.is_protected = protected_mode and not self.asks
+        self.requires_auth = bool(principals) or logins is not None
+        self.is_protected = protected_mode and not self.requires_auth
         self.revision += 1
 
     def admit(self, request: HttpRequest, roles: Roles) -> Scope:
         """The topics that this client may reach. Raises Unauthorized, Forbidden or TooMany if it is refused."""
-        if roles is None or not self.asks:
+        if roles is None or not self.requires_auth:
             return EVERYWHERE
         found = self._find(request)
         if isinstance(found, Principal):
@@ -144,13 +144,13 @@ class Authenticator:
     def check_again(self, request: HttpRequest, roles: Roles, topics: Iterable[str]) -> None:
         """Raises Unauthorized or Forbidden if a client that was admitted may no longer reach these topics."""
         if self.is_protected:
-            from_this_machine(request)
-        if roles is not None and self.asks:
+            require_this_machine(request)
+        if roles is not None and self.requires_auth:
             self._find(request).scope(roles).check(topics)
 
     def check_caller(self, request: HttpRequest, topic: str) -> None:
         """Raises Forbidden if a client that was admitted may not push a job of the topic with a call."""
-        if not self.asks:
+        if not self.requires_auth:
             return
         found = self._find(request)
         try:
@@ -166,7 +166,7 @@ class Authenticator:
 
         Raises Unauthorized or Forbidden if it has none.
         """
-        if not self.asks:
+        if not self.requires_auth:
             return User("", frozenset(Role))
         found = self._find(request)
         return found if isinstance(found, User) else User("", found.roles)
@@ -176,7 +176,7 @@ class Authenticator:
 
         Of a token, it has too little of the SHA-256 to guess it.
         """
-        if not self.asks:
+        if not self.requires_auth:
             return "anybody"
         try:
             name, found = self.access(request)

@@ -24,7 +24,7 @@ CROSS_ORIGIN = Text("不接受其他网站页面的请求", "requests from pages
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def same_origin(request: HttpRequest) -> None:
+def require_same_origin(request: HttpRequest) -> None:
     """Keep other sites' pages from using a browser, which sent this request, and can reach this server.
 
     The rule is that of Go's net/http.CrossOriginProtection.
@@ -42,25 +42,25 @@ def is_cross_origin(headers: Mapping[str, str]) -> bool:
     return not host or host != headers.get("host")
 
 
-def uncompressed(request: HttpRequest, body: bytes) -> None:
-    """Refuse a compressed body. Plain JSON whose header only claims so is accepted, as by the original."""
+def require_uncompressed(request: HttpRequest, body: bytes) -> None:
+    """Raises Compressed for a compressed body; not for plain JSON with such a header, which the original takes, too."""
     says_so = request.headers.get("content-encoding", "identity") != "identity"
     if says_so and body[:64].lstrip()[:1] not in {b"{", b"[", b""}:
         raise Compressed
 
 
-def from_this_machine(request: HttpRequest) -> None:
-    """In protected mode, serve clients on this host only, and no proxy on it that serves others."""
+def require_this_machine(request: HttpRequest) -> None:
+    """Raises Forbidden for a client on another machine, also behind a proxy on this one, as protected mode demands."""
     if not is_loopback(request.peer):
         raise Forbidden(PROTECTED)
     if FORWARDED in request.headers:
         raise Forbidden(BY_PROXY)
 
 
-def own_page(request: HttpRequest) -> None:
-    """In protected mode, serve browsers on this host only, and only pages of this server."""
-    same_origin(request)
-    from_this_machine(request)
+def require_own_page(request: HttpRequest) -> None:
+    """Raises Forbidden unless a page of this server has sent this, from this machine, as protected mode demands."""
+    require_same_origin(request)
+    require_this_machine(request)
     if "origin" in request.headers and is_rebound(request.headers):
         raise Forbidden(CROSS_ORIGIN)
 

@@ -140,16 +140,16 @@ class Express:
 
 
 class ExpressConnection(asyncio.Protocol):
-    """One connection: answers one request after the other."""
+    """A connection, which answers one request after the other."""
 
     __slots__ = (
         "_aiohttp",
         "_answer_bytes",
         "_buffer",
-        "_counts",
         "_drained",
         "_express",
         "_has_ended",
+        "_is_counted",
         "_is_full",
         "_is_stalled",
         "_lent",
@@ -170,8 +170,8 @@ class ExpressConnection(asyncio.Protocol):
         self._buffer = b""  # received and not answered
         self._answer_bytes = 0  # of the latest one
         self.closes = False  # after the answer
-        self._counts = False  # it holds so much that Unanswered knows it
-        # for the present answer: set once nothing of it is left to send
+        self._is_counted = False  # it holds so much that Unanswered counts it
+        # set once all of the present answer is sent
         self._drained: asyncio.Future[None] | None = None
         self._has_ended = False  # the client sends nothing more
         self._is_full = False  # so much has arrived that reading is paused
@@ -191,7 +191,7 @@ class ExpressConnection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.peer = sys.intern(peer[0]) if peer else None
-        self._express.limits.connected.came()
+        self._express.limits.connections.opened()
         self._express.limits.unread.watch(self.transport)
         self._express.connections.add(self)
 
@@ -237,9 +237,9 @@ class ExpressConnection(asyncio.Protocol):
         """The client is gone: stop waiting for it."""
         self._express.lost(self)
         limits = self._express.limits
-        limits.connected.left()
-        limits.unanswered.gone(self)
-        limits.unread.flows(self.transport)
+        limits.connections.closed()
+        limits.unanswered.forget(self)
+        limits.unread.forget(self.transport)
         self._lent = None
         if self._aiohttp is not None:
             self._aiohttp.lost(error)
@@ -257,7 +257,7 @@ class ExpressConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The client has caught up."""
         self._is_stalled = False
-        self._express.limits.unread.flows(self.transport)
+        self._express.limits.unread.forget(self.transport)
         self._since_s = self._express.now_s
         if self._aiohttp is not None:
             self._aiohttp.protocol.resume_writing()
@@ -391,16 +391,16 @@ class ExpressConnection(asyncio.Protocol):
             self._take_more()
         if not lent.is_answered and not self._waits:
             self._request_bytes += before_bytes - len(self._buffer)
-            if self._counts or self._request_bytes > SMALL_BYTES:
+            if self._is_counted or self._request_bytes > SMALL_BYTES:
                 self._count()
         if self._has_ended and lent.is_incomplete:
             self._close()
 
-    def answered(self) -> None:
+    def lent_answered(self) -> None:
         """The request that aiohttp has is answered; what has not arrived of it will be discarded."""
         self.pending = None
         self._request_bytes = 0
-        if self._counts:
+        if self._is_counted:
             self._count()
 
     def take_back(self, lent: LentRequest, *, is_last: bool) -> None:
@@ -408,7 +408,7 @@ class ExpressConnection(asyncio.Protocol):
         if self._lent is lent:
             self._lent = None
             self.closes = self.closes or is_last
-            self._answered()
+            self._end_request()
 
     def end_lent(self) -> None:
         """Aiohttp closes what it takes for the connection: for good, if it has a request."""
@@ -437,7 +437,7 @@ class ExpressConnection(asyncio.Protocol):
         else:  # its body is no longer needed
             self._waits = True
             self._request_bytes = 0
-            if self._counts:
+            if self._is_counted:
                 self._count()
             if self._has_ended:
                 self._close()  # earlier answers are still sent
@@ -470,7 +470,7 @@ class ExpressConnection(asyncio.Protocol):
             if transport.is_closing():  # it can find only in writing that the client is gone
                 raise ConnectionResetError
             if not (self._is_stalled and must_arrive):
-                self._answered()
+                self._end_request()
                 return None
             sending = self._drained = express.loop.create_future()
         self.pending = sending
@@ -490,10 +490,10 @@ class ExpressConnection(asyncio.Protocol):
     def _sent(self, sending: asyncio.Future[None]) -> None:
         """All of an answer is sent, or the client is gone."""
         if not sending.cancelled():
-            self._answered()
+            self._end_request()
 
-    def _answered(self) -> None:
-        """Go on with the next request."""
+    def _end_request(self) -> None:
+        """End the present request, which is answered, and go on with the next one."""
         self.pending = None
         self._request_bytes = 0
         if self.closes or self._express.stopping:
@@ -502,7 +502,7 @@ class ExpressConnection(asyncio.Protocol):
             self._since_s = self._express.now_s
             if self._buffer or self._has_ended:
                 self._go_on()
-        if self._counts:
+        if self._is_counted:
             self._count()
 
     def _go_on(self) -> None:
@@ -515,8 +515,8 @@ class ExpressConnection(asyncio.Protocol):
     def _count(self) -> None:
         """Report how many bytes of unanswered requests this connection holds."""
         held_bytes = len(self._buffer) + self._request_bytes
-        self._counts = held_bytes > SMALL_BYTES
-        self._express.limits.unanswered.holds(self, held_bytes)
+        self._is_counted = held_bytes > SMALL_BYTES
+        self._express.limits.unanswered.note_held(self, held_bytes)
 
     def _close(self) -> None:
         """Send what is written, and answer nothing more."""

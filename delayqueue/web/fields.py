@@ -175,9 +175,13 @@ def _short(limit_bytes: int, pattern: str | None = None) -> CoreSchema:
     return str_schema(strict=True, min_length=1, max_length=most_chars, pattern=pattern)
 
 
+def _named(limit_bytes: int) -> Validate:
+    """The rule for a text of 1 byte to so many."""
+    return Validate(_check_name(limit_bytes), plain=_short(limit_bytes))
+
+
 check_id: Final = _check_name(MAX_ID_BYTES, f"job {NAME}不能为空")
 check_topic: Final = _check_name(MAX_TOPIC_BYTES)
-check_tag: Final = _check_name(MAX_TAG_BYTES)
 
 
 def check_label(limit_bytes: int, *, may_be_empty: bool = False) -> Callable[[str], str]:
@@ -349,7 +353,7 @@ JobIds = Annotated[
 Topic = Annotated[
     str,
     STRIPPED,
-    Validate(check_topic, plain=_short(MAX_TOPIC_BYTES)),
+    _named(MAX_TOPIC_BYTES),
     Field(description=f"What kind of job it is, 1 to {MAX_TOPIC_BYTES} bytes."),
 ]
 PushedTopic = Annotated[
@@ -367,19 +371,19 @@ PopTopics = Annotated[
 Tag = Annotated[
     str,
     STRIPPED,
-    Validate(check_tag, plain=_short(MAX_TAG_BYTES)),
+    _named(MAX_TAG_BYTES),
     Field(description=f"A tag, 1 to {MAX_TAG_BYTES} bytes."),
 ]
 Group = Annotated[
     str,
     STRIPPED,
-    Validate(_check_name(MAX_GROUP_BYTES), plain=_short(MAX_GROUP_BYTES)),
+    _named(MAX_GROUP_BYTES),
     Field(description=f"A group, 1 to {MAX_GROUP_BYTES} bytes."),
 ]
 OutboxName = Annotated[
     str,
     STRIPPED,
-    Validate(_check_name(MAX_NAME_BYTES), plain=_short(MAX_NAME_BYTES)),
+    _named(MAX_NAME_BYTES),
     Field(description=f"The name of the outbox, 1 to {MAX_NAME_BYTES} bytes."),
 ]
 Tags = Annotated[
@@ -426,5 +430,5 @@ Message = Annotated[
     Field(description=f"Kept with the attempt, {MAX_MESSAGE_CHARS} characters at most."),
 ]
 Traceparent = Annotated[str, Validate(check_traceparent)]
-Part = Annotated[str, Validate(_check_name(MAX_ID_BYTES), plain=_short(MAX_ID_BYTES))]
-ShortText = Annotated[str, Validate(_check_name(MAX_TEXT_BYTES), plain=_short(MAX_TEXT_BYTES))]
+Part = Annotated[str, _named(MAX_ID_BYTES)]
+ShortText = Annotated[str, _named(MAX_TEXT_BYTES)]

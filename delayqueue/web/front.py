@@ -10,14 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, cast
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.errors import (
-    OK,
-    Code,
-    NoSuchPath,
-    QueueError,
-    Unavailable,
-    WrongMethod,
-)
+from delayqueue.errors import OK, Code, NoSuchPath, QueueError, Unavailable, WrongMethod
 from delayqueue.metrics import REQUESTS
 from delayqueue.net.later import Later
 from delayqueue.net.loopback import is_loopback
@@ -28,20 +21,14 @@ from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.checks import (
     FORWARDED,
-    from_this_machine,
-    own_page,
-    same_origin,
-    uncompressed,
+    require_own_page,
+    require_same_origin,
+    require_this_machine,
+    require_uncompressed,
 )
 from delayqueue.web.endpoint import BOTH, Endpoint, InvalidItem, Large, Returnable
 from delayqueue.web.envelope import Responder
-from delayqueue.web.http import (
-    ADMIN_PAGE,
-    HttpRequest,
-    HttpResponse,
-    Peer,
-    without_slashes,
-)
+from delayqueue.web.http import ADMIN_PAGE, HttpRequest, HttpResponse, Peer, without_slashes
 from delayqueue.web.parse import Reader, is_array, parse_array
 from delayqueue.web.requests import Request
 
@@ -99,7 +86,7 @@ class Front:
             if endpoint.takes is not None and endpoint.takes.of_original:
                 self._of_original.add(endpoint.path)
         self._is_protected = api.guard.is_protected
-        self._check_page = own_page if self._is_protected else same_origin
+        self._check_page = require_own_page if self._is_protected else require_same_origin
         self._reader = Reader(api.queue.metrics, strict=api.config.strict)
         self._has_log = api.config.access_log
         self._answered = api.queue.metrics.counter(REQUESTS)
@@ -214,9 +201,9 @@ class Front:
     def _record(self, cycle: Cycle, code: Code, status: int) -> None:
         """Count the answer, and log it as far as the settings and the client want that."""
         if cycle.target is not None:
-            deed = audit.note(self._api.guard, cycle.request, cycle.target, code, cycle.data)
-            if deed.has_changed:
-                self._api.queue.history.did(deed.who, deed.what)
+            action = audit.note(self._api.guard, cycle.request, cycle.target, code, cycle.data)
+            if action.has_changed:
+                self._api.queue.history.note_action(action.who, action.what)
         self._answered[cycle.path, int(code)] += 1
         if self._has_log:
             access_log.note(cycle.request, status, int(code), cycle.began_s)
@@ -233,14 +220,14 @@ class Front:
         request, guard = cycle.request, self._api.guard
         if "sec-fetch-site" in request.headers or "origin" in request.headers:
             self._check_page(request)  # only browsers send these
-        # the check itself would be one call more for each request
+        # what require_this_machine() checks, written out: one call less for each request
         elif self._is_protected and (FORWARDED in request.headers or not is_loopback(request.peer)):
-            from_this_machine(request)
+            require_this_machine(request)
         endpoint = self._endpoints.get(request.path, NO_METHODS).get(request.method)
         endpoint = cycle.endpoint = endpoint or self._find(request)
         cycle.path = endpoint.path
         cycle.admitted_by = guard.revision
-        if not guard.asks:
+        if not guard.requires_auth:
             return self._api
         scope = guard.admit(request, endpoint.roles)
         if scope is EVERYWHERE:
@@ -273,7 +260,7 @@ class Front:
         if not raw.startswith(b"{"):
             raw = raw.removeprefix(BYTE_ORDER_MARK)
             if "content-encoding" in request.headers:
-                uncompressed(request, raw)
+                require_uncompressed(request, raw)
             if endpoint.takes_many and is_array(raw):
                 return _in_task(self._run_many(cycle, api, endpoint.takes, raw))
             if "GET" in endpoint.methods and not raw.strip():
@@ -328,7 +315,7 @@ def _refusal(
     """
     if isinstance(error, QueueError):
         return error.code, responder.error(request, error)
-    # our bug: the client is told that it may try again, the log has the rest
+    # a bug of ours: the client is told that it may try again, and the log has the traceback
     name = request_id(request) or new_request_id()
     log.error("%s %s failed, request %s", request.method, request.path, name, exc_info=error)
     return Unavailable.code, responder.error(request, Unavailable(), name)

@@ -30,7 +30,7 @@ def without_slashes(path: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class HttpRequest:
-    """One request.
+    """A request, whichever protocol brought it.
 
     `path` is without query and %-escapes, `headers` are by their names in lower case, the first one of each name;
     `repeated` has the names that came more than once.
@@ -47,7 +47,7 @@ class HttpRequest:
 
 @dataclass(slots=True, eq=False)
 class HttpResponse:
-    """One answer. Nobody changes it: one that `repeats` is sent again and again."""
+    """An answer. Nobody changes it: one that `repeats` is sent again and again."""
 
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=lambda: JSON)

@@ -6,14 +6,8 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
-from prometheus_client.core import (
-    Metric as Family,
-)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
@@ -81,8 +75,9 @@ class Figures(Collector):
 
     def collect(self) -> Iterator[Family]:
         """The metrics, one family for each name."""
-        version: dict[tuple[str, ...], float] = {(__version__,): 1}
-        yield _gauge("delayqueue_build_info", "Version of the server.", version, "version")
+        yield _gauge(
+            "delayqueue_build_info", "Version of the server.", {(__version__,): 1}, "version"
+        )
         for metric in COUNTERS:
             family = CounterMetricFamily(metric.name, metric.help, labels=_labels(metric))
             yield self._simple(family, metric)
@@ -159,9 +154,7 @@ def _gauge(
 
 def _of_health(health: Health) -> Iterator[Family]:
     yield _gauge(
-        "delayqueue_store_memory_bytes",
-        "Memory that the store uses.",
-        health.memory_bytes,
+        "delayqueue_store_memory_bytes", "Memory that the store uses.", health.memory_bytes
     )
     yield _gauge(
         "delayqueue_store_memory_limit_bytes",
@@ -186,50 +179,52 @@ def _of_workers(workers: WorkerCounts) -> Family:
 
 
 def _of_topics(topics: TopicFigures) -> Iterator[Family]:
-    jobs: dict[tuple[str, ...], float] = {
-        (view.topic, state): getattr(view, state) for view in topics.all for state in LIVE_STATES
-    }
-    ages: dict[tuple[str, ...], float] = {
-        (view.topic,): view.oldest_age_ms / 1000
-        for view in topics.all
-        if view.oldest_age_ms is not None
-    }
-    paused: dict[tuple[str, ...], float] = {
-        (view.topic,): int(view.paused_until_ms is not None) for view in topics.named
-    }
     yield _gauge("delayqueue_topics", "Number of topics.", topics.count)
-    yield _gauge("delayqueue_topic_jobs", "Jobs of a topic in a state.", jobs, "topic", "state")
+    yield _gauge(
+        "delayqueue_topic_jobs",
+        "Jobs of a topic in a state.",
+        {(each.topic, state): getattr(each, state) for each in topics.all for state in LIVE_STATES},
+        "topic",
+        "state",
+    )
     yield _gauge(
         "delayqueue_topic_oldest_ready_seconds",
         "How long the oldest ready job of a topic has been due, and in the queue.",
-        ages,
+        {
+            (each.topic,): each.oldest_age_ms / 1000
+            for each in topics.all
+            if each.oldest_age_ms is not None
+        },
         "topic",
     )
-    due_soon: dict[tuple[str, ...], float] = {
-        (topic, str(within_s)): count
-        for topic, counts in topics.due_soon.items()
-        for within_s, count in zip(SOON_S, counts, strict=True)
-    }
     yield _gauge(
         "delayqueue_due_soon",
         "Delayed jobs of a topic that fall due within that many seconds.",
-        due_soon,
+        {
+            (topic, str(within_s)): count
+            for topic, counts in topics.due_soon.items()
+            for within_s, count in zip(SOON_S, counts, strict=True)
+        },
         "topic",
         "within",
     )
-    most: dict[tuple[str, ...], float] = {
-        (view.topic, view.limit.when_full or "refuse"): view.limit.max_jobs
-        for view in topics.named
-        if view.limit is not None and view.limit.max_jobs is not None
-    }
     yield _gauge(
         "delayqueue_topic_max_jobs",
         "How many jobs a topic may have, if that is limited, and what a push to a full one does.",
-        most,
+        {
+            (each.topic, each.limit.when_full or "refuse"): each.limit.max_jobs
+            for each in topics.named
+            if each.limit is not None and each.limit.max_jobs is not None
+        },
         "topic",
         "when_full",
     )
-    yield _gauge("delayqueue_topic_paused", "Whether the topic is paused.", paused, "topic")
+    yield _gauge(
+        "delayqueue_topic_paused",
+        "Whether the topic is paused.",
+        {(each.topic,): int(each.paused_until_ms is not None) for each in topics.named},
+        "topic",
+    )
 
 
 def process_figures() -> Snapshot:

@@ -44,7 +44,7 @@ HEADERS: Final[dict[HTTPStatus, str]] = {
 
 
 class _Generator(GenerateJsonSchema):
-    """Without titles, which only repeat the names of the fields, and with formats.
+    """Generates schemas without titles, which only repeat the names of the fields, and with formats.
 
     Without these, some generators take 32 bits: unix seconds would be off by a minute, and large priorities overflow.
     """
@@ -221,7 +221,7 @@ def _as_sent(schema: Json) -> Json:
         # from the field, or its type, or its items' type
         said = [choice.pop("description", "") for choice in choices]
         description = next(filter(None, said), "")
-        # not as `default`: code generators would take an optional field for one that is always there
+        # in the description, not as `default`: code generators would take the field for one that is always there
         default = shape.pop("default", None)
         if default is not None:
             description = f"{description} {default:g} by default.".lstrip()

@@ -56,7 +56,7 @@ class Request(BaseModel):
 
     # whether the original has it: the original also accepts `Topic` for `topic`, and PUT for POST
     of_original: ClassVar[bool] = False
-    # of several invalid fields this one is reported, otherwise the first
+    # if several fields are invalid, this one is reported, otherwise the first of them
     report_first: ClassVar[str] = ""
     # messages for missing fields, if there is more to say than for an empty one
     absent: ClassVar[Mapping[str, Text]] = MappingProxyType({})
@@ -107,7 +107,7 @@ class IdRequest(Request):
     without_topic = ()
 
     @property
-    def many(self) -> bool:
+    def is_many(self) -> bool:
         """Whether `ids` was given, so that the answer is a list."""
         return self.ids is not None
 
@@ -289,7 +289,7 @@ class WorkerRequest(Request):
     )
 
     @property
-    def who(self) -> worker_identity.WorkerIdentity:
+    def identity(self) -> worker_identity.WorkerIdentity:
         """The worker, as it describes itself."""
         return worker_identity.WorkerIdentity(
             self.name, self.version or "", self.host or "", self.pid or 0, self.concurrency or 0
@@ -311,6 +311,6 @@ class OutboxRequest(Request):
     )
 
     @property
-    def told(self) -> Outbox:
+    def report(self) -> Outbox:
         """The relay's report."""
         return Outbox(self.name, self.failed or 0, self.reason or "", self.oldest_age or 0)

@@ -98,7 +98,9 @@ class Certificate(NamedTuple):
             if not ssl.cert_time_to_seconds(begin) <= time.time() < ssl.cert_time_to_seconds(end):
                 log.warning(
                     "tls_cert = %s: clients refuse it: it is valid from %s to %s",
-                    *(found.cert.file, begin, end),
+                    found.cert.file,
+                    begin,
+                    end,
                 )
         return found
 

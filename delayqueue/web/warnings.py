@@ -53,7 +53,7 @@ def refuse_unknown(name: str, fields: Sequence[str]) -> None:
         raise Invalid.of(
             f"未知字段 {name}，此请求没有字段", f"{name}: unknown field; this request has none"
         )
-    # the object in which they are says nothing about likeness
+    # compare only the last part of the names: all have the same path before it
     path = "".join(fields[0].rpartition(".")[:2])
     own = [each[len(path) :] for each in fields]
     meant = [path + each for each in get_close_matches(name[len(path) :].lower(), own, n=1)]

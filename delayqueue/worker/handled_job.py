@@ -24,8 +24,8 @@ class HandlerResult(NamedTuple):
     message: str
 
 
-def tell_nobody(_percent: float | None, _message: str | None) -> None:
-    """For a job that no worker handles."""
+def ignore_progress(_percent: float | None, _message: str | None) -> None:
+    """Take the progress of a job that no worker handles."""
 
 
 @answer
@@ -33,7 +33,7 @@ class HandledJob(ReservedJob):
     """A ReservedJob with the `results` of the topic's handlers before this one in this attempt, by their names."""
 
     results: Mapping[str, HandlerResult] = field(default_factory=dict, compare=False, repr=False)
-    tell: Tell = field(default=tell_nobody, compare=False, repr=False)
+    tell: Tell = field(default=ignore_progress, compare=False, repr=False)
 
     @classmethod
     def of(cls, job: ReservedJob, results: Mapping[str, HandlerResult], tell: Tell) -> Self:

@@ -19,7 +19,7 @@ from delayqueue.domain import push_rules
 from delayqueue.domain.text import clean, message_of, text_of
 from delayqueue.worker.arguments import Arguments, arguments_of, check_call, name_of, required
 from delayqueue.worker.current import handling
-from delayqueue.worker.handled_job import HandledJob, HandlerResult, Tell, tell_nobody
+from delayqueue.worker.handled_job import HandledJob, HandlerResult, Tell, ignore_progress
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.verdict import (
     Buried,
@@ -119,8 +119,8 @@ class Handlers:
         """The topics that have handlers."""
         return tuple(self._of_topic)
 
-    def checked(self, topics: Iterable[str], *, is_task: bool = False) -> list[str]:
-        """These topics without white space around them, as their jobs come from the server.
+    def checked_topics(self, topics: Iterable[str], *, is_task: bool = False) -> list[str]:
+        """The topics without white space around them, as their jobs come from the server.
 
         Raises ValueError or TypeError unless they can get one more handler, or the function of a task.
         """
@@ -152,7 +152,7 @@ class Handlers:
         else:
             self._tasks.add(topic)
         entries = self._of_topic.setdefault(topic, [])
-        name = _unlike(_short_name(handler), {entry.name for entry in entries})
+        name = _unique(_short_name(handler), {entry.name for entry in entries})
         entries.append(_Entry(conditions.order, len(entries), name, handler, arguments, conditions))
         entries.sort(key=lambda entry: entry[:2])
 
@@ -165,7 +165,7 @@ class Handlers:
         """What happens to failed jobs of `topic` without their own schedule."""
         return self._policies.get(topic, Policy())
 
-    def wrap(self, middleware: Middleware) -> None:
+    def add_middleware(self, middleware: Middleware) -> None:
         """Call `middleware` around the handlers of each job, the first one outermost.
 
         Raises ValueError if it does not take a job and what comes next.
@@ -174,8 +174,8 @@ class Handlers:
         check_call(middleware, 2 + takes_context)
         self._middlewares.append((middleware, takes_context))
 
-    def scrub(self, scrub: Callable[[str], str]) -> None:
-        """Let `scrub` change the messages and tracebacks that the server is told."""
+    def add_scrub(self, scrub: Callable[[str], str]) -> None:
+        """Let `scrub` change the messages and tracebacks before they are sent to the server."""
         self._scrubs.append(scrub)
 
     def scrubbed(self, verdict: Verdict) -> Verdict:
@@ -188,7 +188,7 @@ class Handlers:
         return replace(verdict, message=message, traceback=calls)
 
     def scrubbed_text(self, text: str) -> str:
-        """What may be told of a text."""
+        """The text as the server may have it."""
         try:
             for scrub in self._scrubs:
                 text = message_of(scrub(text)) if text else ""
@@ -197,7 +197,7 @@ class Handlers:
             return UNTOLD
         return text
 
-    def live(self, lifespan: Lifespan) -> None:
+    def set_lifespan(self, lifespan: Lifespan) -> None:
         """Use what `lifespan` yields as the context. Raises ValueError if there is one already."""
         if self._lifespan is not None:
             raise ValueError(
@@ -210,20 +210,20 @@ class Handlers:
         return nullcontext() if self._lifespan is None else asynccontextmanager(self._lifespan)()
 
     async def run(
-        self, job: ReservedJob, executor: Executor, context: Any, tell: Tell = tell_nobody
+        self, job: ReservedJob, executor: Executor, context: Any, tell: Tell = ignore_progress
     ) -> tuple[Verdict, BaseException | None]:
         """Call the job's handlers one after the other; `tell` gets their progress.
 
         Returns the verdict, and what the handlers or a middleware have raised, if it is a failure.
         """
         calls = _HandlerRun(self._of_topic[job.topic], executor, context, tell)
-        course: Next = calls.run
+        call_next: Next = calls.run
         for middleware, takes_context in reversed(self._middlewares):
-            course = _around(middleware, course, (context,) if takes_context else ())
+            call_next = _around(middleware, call_next, (context,) if takes_context else ())
         job = HandledJob.of(job, calls.results, tell)
         try:
             with handling(job, context), tracing.processing(job, no_failure=Retry):
-                await course(job)
+                await call_next(job)
         except BaseException as error:  # other people's code: whatever it raises
             return calls.verdict_on(error), error
         return Finished("; ".join(calls.messages)), None
@@ -285,7 +285,7 @@ class _HandlerRun:
                 if returned is not None:
                     self.messages.append(clean(text))
         if failed:
-            raised = _one_of(failed)
+            raised = _raised_by(failed)
             self._raised += [(one.error, one.verdict) for one in failed]
             self._raised.append((raised, self._verdict(failed)))
             raise raised
@@ -307,7 +307,7 @@ class _HandlerRun:
         )
 
 
-def _one_of(failed: Sequence[_Failure]) -> BaseException:
+def _raised_by(failed: Sequence[_Failure]) -> BaseException:
     errors = [one.error for one in failed]
     names = ", ".join(one.name for one in failed)
     return errors[0] if len(errors) == 1 else BaseExceptionGroup(f"failed: {names}", errors)
@@ -318,16 +318,16 @@ def _short_name(handler: Handler) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _unlike(name: str, taken: set[str]) -> str:
+def _unique(name: str, taken: set[str]) -> str:
     """The name, with a number behind it if it is taken."""
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     return next(one for one in names if one not in taken)
 
 
 def _around(
-    middleware: Callable[..., Awaitable[None]], course: Next, more: tuple[Any, ...]
+    middleware: Callable[..., Awaitable[None]], call_next: Next, more: tuple[Any, ...]
 ) -> Next:
-    return lambda job: middleware(job, course, *more)
+    return lambda job: middleware(job, call_next, *more)
 
 
 def check_runs(handler: Callable[..., Any]) -> None:

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 Read: TypeAlias = Callable[[str], dict[str, Any]]
 Convert: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 
-BY_POSITION: Final = (
-    inspect.Parameter.POSITIONAL_ONLY,
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-)
+BY_POSITION: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 ANY: Final = (inspect.Parameter.empty, Any, object)
 # of JSON, so that reading them needs nothing
 PLAIN: Final[dict[Any, tuple[type, ...]]] = {

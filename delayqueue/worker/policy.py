@@ -47,7 +47,7 @@ class Policy(NamedTuple):
     def delays_s(self) -> tuple[float, ...]:
         """The schedule. If there are more attempts than delays, the last delay is repeated."""
         steps = self._steps()
-        delays_ms = _written_out(DEFAULT_RETRY if self.retry is None else self.retry, steps)
+        delays_ms = _delays_ms(DEFAULT_RETRY if self.retry is None else self.retry, steps)
         if steps is not None:
             delays_ms = (*delays_ms, *delays_ms[-1:] * steps)[:steps]
         return tuple(delay_ms / 1000 for delay_ms in delays_ms)
@@ -62,7 +62,7 @@ class Policy(NamedTuple):
         return DEFAULT_MAX_ATTEMPTS - 1 if self.retry is None else None
 
 
-def _written_out(retry: Retry, steps: int | None) -> tuple[int, ...]:
+def _delays_ms(retry: Retry, steps: int | None) -> tuple[int, ...]:
     """The delays in ms; a formula without a number of delays gets `steps`."""
     request = given(retry_request(retry))
     if request.keys().isdisjoint({"delays", "preset"}):

@@ -23,7 +23,7 @@ class ProcessLimits(NamedTuple):
         """The limit that is reached; "" = none."""
         if self.max_jobs is not None and figures.jobs >= self.max_jobs:
             return f"it has done {figures.jobs}"
-        # after a job: a process that is too large from its start would be replaced without end, and do none
+        # checked after a job: a process too large from its start would be replaced again and again, and do none
         if self.max_memory_mib is not None and figures.jobs:
             memory_mib = _memory_mib()
             if memory_mib >= self.max_memory_mib:

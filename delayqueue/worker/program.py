@@ -65,36 +65,38 @@ def _stopped_by_signals(
     loop: asyncio.AbstractEventLoop, stop: asyncio.Event, grace_s: float
 ) -> Iterator[None]:
     """Let signals set `stop`. Unlike the loop's add_signal_handler(), this works while a handler blocks the loop."""
-    end = threading.Timer(grace_s + HANGING_S, _end)
-    end.daemon = True
-    heard = False
+    killer = threading.Timer(grace_s + HANGING_S, _exit_at_once)
+    killer.daemon = True
+    is_ending = False
 
-    def hear(signum: int, _: object) -> None:
-        nonlocal heard
-        if not heard:
-            heard = True
-            end.start()
+    def on_signal(signum: int, _: object) -> None:
+        nonlocal is_ending
+        if not is_ending:
+            is_ending = True
+            killer.start()
             loop.call_soon_threadsafe(stop.set)
         elif signum == signal.SIGINT:
             signal.signal(signum, signal.SIG_DFL)
             signal.raise_signal(signum)
 
-    async def follow() -> None:
+    async def limit_its_time() -> None:
         await stop.wait()
-        # the lifespan of a worker that ends by itself must end in time, too
-        hear(signal.SIGTERM, None)
+        # also if the worker ends by itself, its lifespan must end in time
+        on_signal(signal.SIGTERM, None)
 
-    loop.create_task(follow(), name="stop")
-    before = {signum: signal.signal(signum, hear) for signum in (signal.SIGTERM, signal.SIGINT)}
+    loop.create_task(limit_its_time(), name="stop")
+    before = {
+        signum: signal.signal(signum, on_signal) for signum in (signal.SIGTERM, signal.SIGINT)
+    }
     try:
         yield
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
-        end.cancel()
+        killer.cancel()
 
 
-def _end() -> None:
+def _exit_at_once() -> None:
     # no logging: a handler may hang in it
     why = b"a handler blocks the loop, or the lifespan takes too long to end"
     os.write(2, b"delay-queue: %s: the worker ends without it\n" % why)

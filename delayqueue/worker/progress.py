@@ -23,7 +23,7 @@ PAUSE_S: Final = 0.5  # between two calls; the page asks every two seconds
 LEAVE_S: Final = 1.0  # for the last word, before the end of the job is reported
 
 
-class ProgressTeller:
+class ProgressReporter:
     """Tells how far a job is: the last word, one call at a time, and a failure only in the log.
 
     `scrub` returns what may be told of a message.
@@ -35,11 +35,11 @@ class ProgressTeller:
         self._scrub = scrub
         self._loop = asyncio.get_running_loop()
         self._is_used = False
-        self._last: tuple[float | None, str | None] | None = None  # yet to be told
-        self._telling: asyncio.Task[None] | None = None
+        self._unsent: tuple[float | None, str | None] | None = None
+        self._reporting: asyncio.Task[None] | None = None
         self._ending = asyncio.Event()
 
-    def tell(self, percent: float | None, message: str | None) -> None:
+    def report(self, percent: float | None, message: str | None) -> None:
         """Note what to tell, from any thread; does not wait."""
         self._is_used = True
         with suppress(RuntimeError):  # the loop is closed: the thread was given up
@@ -48,15 +48,15 @@ class ProgressTeller:
     def _note(self, percent: float | None, message: str | None) -> None:
         if self._ending.is_set():
             return
-        if percent is None and self._last is not None:
-            percent = self._last[0]
-        self._last = percent, message
-        if self._telling is None:
-            self._telling = asyncio.create_task(self._tell(), name=f"progress of {self._job.id}")
+        if percent is None and self._unsent is not None:
+            percent = self._unsent[0]
+        self._unsent = percent, message
+        if self._reporting is None:
+            self._reporting = asyncio.create_task(self._send(), name=f"progress of {self._job.id}")
 
-    async def _tell(self) -> None:
-        while self._last is not None:
-            (percent, message), self._last = self._last, None
+    async def _send(self) -> None:
+        while self._unsent is not None:
+            (percent, message), self._unsent = self._unsent, None
             try:
                 text = self._scrub(message) if message else None
                 await self._client.touch(self._job, progress=percent, message=text)
@@ -66,7 +66,7 @@ class ProgressTeller:
                 log.warning("job %s: cannot tell its progress: %s", self._job.id, error)
             async with at_most(PAUSE_S):
                 await self._ending.wait()
-        self._telling = None
+        self._reporting = None
 
     async def end(self) -> None:
         """Tell the last word, so that a job that failed shows where it stood; then nothing any more."""
@@ -74,11 +74,11 @@ class ProgressTeller:
             return
         await asyncio.sleep(0)  # what the handler has said comes first
         self._ending.set()
-        if self._telling is not None:
-            await asyncio.wait([self._telling], timeout=LEAVE_S)
+        if self._reporting is not None:
+            await asyncio.wait([self._reporting], timeout=LEAVE_S)
 
     def drop(self) -> None:
         """Tell nothing any more."""
         self._ending.set()
-        if self._telling is not None:
-            self._telling.cancel()
+        if self._reporting is not None:
+            self._reporting.cancel()

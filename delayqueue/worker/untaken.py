@@ -35,7 +35,9 @@ async def watch(client: AsyncClient, topics: Collection[str]) -> None:
                     said.add(topic)
                     log.warning(
                         "nobody takes the %d ready jobs of %s; if that is a former name of a task: also=[%r]",
-                        *(ready, topic, topic),
+                        ready,
+                        topic,
+                        topic,
                     )
         except (QueueError, TransportError) as error:  # a token may not be allowed to see topics
             log.debug("cannot look for jobs that nobody takes: %s", error)

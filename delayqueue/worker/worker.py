@@ -165,10 +165,10 @@ class Worker:
         conditions = _conditions(order, timeout, bury_on, retry_on)._replace(
             stop_on_failure=stop_on_failure
         )
-        names, handlers = _told(topics)
+        names, handlers = _topics_and_handlers(topics)
 
         def decorate(handler: H) -> H:
-            for topic in self.handlers.checked(names):
+            for topic in self.handlers.checked_topics(names):
                 self._add(topic, handler, conditions, policy)
             return handler
 
@@ -205,7 +205,7 @@ class Worker:
         times = _times(Times(topic, ttr, cron, every, tz))
 
         def decorate(function: Callable[[Unpack[Ts]], R]) -> Task[R, Unpack[Ts]]:
-            name, *others = self.handlers.checked([topic, *former], is_task=True)
+            name, *others = self.handlers.checked_topics([topic, *former], is_task=True)
             task = Task(self, name, function, ttr, tuple(others), group)
             if times is not None:
                 if not task.parameters.are_optional:
@@ -234,7 +234,7 @@ class Worker:
 
         With the context, too, if it takes three arguments.
         """
-        self.handlers.wrap(middleware)
+        self.handlers.add_middleware(middleware)
         return middleware
 
     def lifespan(self, lifespan: L) -> L:
@@ -242,7 +242,7 @@ class Worker:
 
         What it yields is the context that handlers and middlewares get.
         """
-        self.handlers.live(lifespan)
+        self.handlers.set_lifespan(lifespan)
         return lifespan
 
     def scrub(self, scrub: S) -> S:
@@ -250,7 +250,7 @@ class Worker:
 
         It returns what to tell instead. If it raises, the server is told only that. Several are called in their order.
         """
-        self.handlers.scrub(scrub)
+        self.handlers.add_scrub(scrub)
         return scrub
 
     def run(self, *, grace: Seconds = DEFAULT_GRACE_S) -> None:
@@ -302,7 +302,7 @@ def _policy(retry: Retry | None, max_attempts: int | EllipsisType | None) -> Pol
     return policy
 
 
-def _told(given: Sequence[Any]) -> tuple[Sequence[str], Sequence[Handler]]:
+def _topics_and_handlers(given: Sequence[Any]) -> tuple[Sequence[str], Sequence[Handler]]:
     """The topics and the handlers that on() is given. Raises ValueError if there are none, TypeError for others."""
     if given and not isinstance(given[-1], str):
         *topics, last = given

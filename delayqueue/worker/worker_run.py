@@ -16,14 +16,8 @@ from delayqueue.domain.job import MAX_BATCH, MAX_POP_TOPICS
 from delayqueue.errors import Invalid, NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
 from delayqueue.tasks import at_most, batched, cancel_all, left_when
 from delayqueue.worker.executor import Executor
-from delayqueue.worker.progress import ProgressTeller
-from delayqueue.worker.verdict import (
-    Buried,
-    Finished,
-    Released,
-    is_order,
-    with_traceback,
-)
+from delayqueue.worker.progress import ProgressReporter
+from delayqueue.worker.verdict import Buried, Finished, Released, is_order, with_traceback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -129,11 +123,15 @@ class WorkerRun:
 
     async def _poll(self) -> None:
         for turn in count():  # so that no topic is always last
-            if not (free := await self._free()):
+            if not (free := await self._wait_for_room()):
                 return
-            polls = [_turned(topics, turn) for topics in _turned(self._polls, turn)]
+            polls = [_rotated(topics, turn) for topics in _rotated(self._polls, turn)]
             try:
-                await (self._take(polls[0], free, POLL_S) if len(polls) == 1 else self._look(polls))
+                await (
+                    self._take(polls[0], free, POLL_S)
+                    if len(polls) == 1
+                    else self._take_from_any(polls)
+                )
             except (QueueError, TransportError) as error:
                 if self._leaving.is_set():
                     return
@@ -156,11 +154,11 @@ class WorkerRun:
             task.add_done_callback(self._done)
         return len(jobs)
 
-    async def _look(self, polls: Sequence[Sequence[str]]) -> None:
+    async def _take_from_any(self, polls: Sequence[Sequence[str]]) -> None:
         """Take what is ready for any of several polls; if there is nothing, wait in all of them for the first job."""
         found = False
         for topics in polls:
-            if (free := self._places()) > 0 and not self._leaving.is_set():
+            if (free := self._room()) > 0 and not self._leaving.is_set():
                 found = bool(await self._take(topics, min(free, MAX_BATCH), 0)) or found
         if found or self._leaving.is_set():
             return
@@ -175,17 +173,17 @@ class WorkerRun:
         for take in ended:
             take.result()
 
-    async def _free(self) -> int:
+    async def _wait_for_room(self) -> int:
         """How many jobs to ask for; waits until there is room for one. 0 = none any more: the worker is leaving."""
         while not self._leaving.is_set():
-            if (free := self._places()) > 0:
+            if (free := self._room()) > 0:
                 return min(free, MAX_BATCH)
             self._changed.clear()
             await self._changed.wait()
         return 0
 
-    def _places(self) -> int:
-        """The places for jobs. While jobs are reported others may run, but not ever more: the server may be slow."""
+    def _room(self) -> int:
+        """How many jobs may begin. While jobs are reported others may run, but not without limit."""
         too_many = max(0, len(self._reporting) - self._concurrency)
         return self._concurrency - len(self._running) - too_many - self._executor.hanging
 
@@ -199,14 +197,14 @@ class WorkerRun:
 
     async def _work(self, job: ReservedJob) -> None:
         task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # there is one
-        progress = ProgressTeller(self._client, job, self._handlers.scrubbed_text)
+        progress = ProgressReporter(self._client, job, self._handlers.scrubbed_text)
         try:
-            with _kept(self._client, job, partial(self._drop, task)):
+            with _lease(self._client, job, partial(self._drop, task)):
                 async with self._slots:
                     with self._figures.running(job.topic):
-                        handled = await self._handle(job, progress.tell)
+                        handled = await self._handle(job, progress.report)
                         verdict = self._handlers.scrubbed(handled)
-                        await self._outlive(task)
+                        await self._uncancel(task)
             self._running.discard(task)
             self._reporting.add(task)
             self._changed.set()
@@ -217,7 +215,7 @@ class WorkerRun:
 
     async def _handle(self, job: ReservedJob, tell: Tell) -> Verdict:
         last = self._last_attempt(job)
-        if last is not None and await self._kills(job, last):
+        if last is not None and await self._has_killed(job, last):
             log.error("job %s of %s: its worker has died %d times", job.id, job.topic, last)
             return Released(f"its worker has died {last} times")
         verdict, error = await self._handlers.run(job, self._executor, self._context, tell)
@@ -242,7 +240,7 @@ class WorkerRun:
         self._dropped.add(task)
         task.cancel()
 
-    async def _outlive(self, task: asyncio.Task[None]) -> None:
+    async def _uncancel(self, task: asyncio.Task[None]) -> None:
         """Let a handler that has cancelled its own task end as any other: the job is still to be reported."""
         if task.cancelling() and task not in self._dropped:
             with suppress(asyncio.CancelledError):
@@ -253,14 +251,14 @@ class WorkerRun:
                 task.cancel()
 
     def _last_attempt(self, job: ReservedJob) -> int | None:
-        """The topic's last attempt, if this was it; otherwise None."""
+        """How many attempts jobs of the topic get, if this job has had as many before; otherwise None."""
         if job.attempt == 1:
             return None
         last = self._handlers.policy_of(job.topic).last_attempt
         return None if last is None or job.attempt <= last else last
 
-    async def _kills(self, job: ReservedJob, times: int) -> bool:
-        """Whether the worker has died this many times in a row."""
+    async def _has_killed(self, job: ReservedJob, times: int) -> bool:
+        """Whether this many attempts in a row ended because their worker died."""
         with suppress(QueueError, TransportError):
             if details := await self._client.get(job.id):
                 ends = [attempt.message for attempt in details.attempts[-times:]]
@@ -321,7 +319,7 @@ class WorkerRun:
         )
 
 
-def _turned(items: Sequence[T], turn: int) -> Sequence[T]:
+def _rotated(items: Sequence[T], turn: int) -> Sequence[T]:
     """The items in a circle, from another one each turn."""
     at = turn % len(items)
     return [*items[at:], *items[:at]]
@@ -333,12 +331,12 @@ def _pause_s(error: QueueError | TransportError) -> float:
 
 
 @contextmanager
-def _kept(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> Iterator[None]:
+def _lease(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> Iterator[None]:
     """Extend the reservation during the block; calls `lost` if somebody else may have the job by now."""
     keeping: list[asyncio.Task[None]] = []
 
     def begin() -> None:
-        keeping.append(asyncio.create_task(_keep(client, job, lost), name=f"lease of {job.id}"))
+        keeping.append(asyncio.create_task(_extend(client, job, lost), name=f"lease of {job.id}"))
 
     # a timer costs less than a task
     timer = asyncio.get_running_loop().call_later(FIRST_TOUCH_S, begin)
@@ -350,7 +348,7 @@ def _kept(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> 
             task.cancel()
 
 
-async def _keep(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> None:
+async def _extend(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> None:
     ttr_s = None
     fails = False
     while True:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from delayqueue.net.connected import FOR_OPERATORS, FOR_THIS_MACHINE, LEAVING, UNDECIDED
+from delayqueue.net.connection_limit import FOR_OPERATORS, FOR_THIS_MACHINE, LEAVING, UNDECIDED
 from tests.api.test_access import own_address
 from tests.api.test_shared_limits import clients, post, push
 from tests.api_client import TOO_MANY, open_api
@@ -31,7 +31,7 @@ def get(path: str) -> bytes:
 
 @pytest.fixture
 def listening(processes: Processes, redis_server: StoreServer) -> Served:
-    """A server whose two doors are open to other machines."""
+    """A server whose two ports are open to other machines."""
     return opened(
         processes,
         redis_server,
@@ -88,7 +88,7 @@ async def test_who_watches_over_a_full_server_is_answered(
             assert status == 200, request
 
 
-async def test_other_clients_are_told_why_they_are_refused_at_both_doors(
+async def test_other_clients_are_told_why_they_are_refused_at_both_ports(
     listening: Served, own_address: str
 ) -> None:
     server = listening.server

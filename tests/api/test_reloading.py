@@ -155,8 +155,8 @@ async def test_what_is_wrong_changes_nothing(reloading: Reloading) -> None:
     assert await reloading.codes(NEW) == {UNAUTHORIZED}
 
 
-async def test_a_reload_never_opens_a_door(reloading: Reloading) -> None:
-    """Each door: tests/unit/test_config.py."""
+async def test_a_reload_never_takes_protection_away(reloading: Reloading) -> None:
+    """Each way in: tests/unit/test_config.py."""
     reloading.write("")
     await until(lambda: reloading.count("no token would be left; only a restart does that") > 0)
     assert await reloading.codes(OLD) == {OK}

@@ -71,13 +71,13 @@ async def test_a_job_with_a_call_is_not_reserved(
     processes: Processes, redis_server: StoreServer, tube: str
 ) -> None:
     database = redis_server.new_database()
-    door = opened(processes, redis_server, redis__db=database)
+    server = opened(processes, redis_server, redis__db=database)
     caller = processes.server(redis_server, redis__db=database, calls="yes")
     async with open_api(caller.url) as api:
         job = {"topic": tube, "id": "4711", "delay": 3600, "call": {"url": "http://example.com/"}}
         (await api.push(**job)).ok()
     caller.kill()  # so that nobody makes the call
-    async with open_api(door.server.url) as api, Wire.opened(door.port) as wire:
+    async with open_api(server.server.url) as api, Wire.opened(server.port) as wire:
         await at_home(wire, tube)
         assert await wire.ask(b"reserve-job 4711") == b"NOT_FOUND\r\n"
         (await api.call("/kick", {"id": "4711"})).ok()

@@ -113,7 +113,7 @@ class Reserving:
         self.session = Session(self.server.tubes)
         for tube in tubes:
             self.session.watch(tube)
-        self.server.came(self.session)
+        self.server.opened(self.session)
 
     def begin(self, *timeout_s: float) -> None:
         answer = reserve(self.server, self.session, *timeout_s)
@@ -180,7 +180,7 @@ async def test_who_is_gone_does_not_wait_anew(polls: Polls) -> None:
     waits = Reserving(polls, [FIRST])
     waits.begin()
     waits.server.use(access(LAST))
-    waits.server.left(waits.session, None)
+    waits.server.closed(waits.session, None)
     assert await waits.ended() == b"TIMED_OUT\r\n"
     assert polls.waiting == 0
 

@@ -244,7 +244,7 @@ def test_the_loop_may_be_uvloops(server: QueueServer, topic: str) -> None:
     uvloop.run(push_and_work())
 
 
-async def test_a_token_opens_the_door(
+async def test_a_token_lets_in(
     kind: Kind, processes: Processes, redis_server: StoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = processes.server(redis_server, auth_tokens=f"produce:{TOKEN}")

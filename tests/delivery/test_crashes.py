@@ -26,22 +26,26 @@ def server_on(
     )
 
 
-async def subscribe_three(shop: Shop) -> None:
-    for order, path in enumerate(("one", "two", "three")):
-        await shop.subscribe(path, order=order)
+async def begin_the_second_of_three_calls(
+    server: QueueServer, receiver: Receiver, topic: str, ttr: int
+) -> asyncio.Event:
+    """Push a job whose second call is under way then; it ends once the event is set."""
+    hold = asyncio.Event()
+    receiver.says("two", Answer(hold=hold), Answer())
+    async with open_api(server.url) as api:
+        shop = Shop(api, receiver, topic)
+        for order, path in enumerate(("one", "two", "three")):
+            await shop.subscribe(path, order=order)
+        await shop.push(ttr=ttr)
+        await until(lambda: receiver.paths == ["one", "two"])
+    return hold
 
 
 async def test_a_kill_repeats_the_call_under_way_and_no_other(
     processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
 ) -> None:
     server = server_on(processes, redis_server)
-    hold = asyncio.Event()
-    receiver.says("two", Answer(hold=hold), Answer())
-    async with open_api(server.url) as api:
-        shop = Shop(api, receiver, topic)
-        await subscribe_three(shop)
-        await shop.push(ttr=4)
-        await until(lambda: receiver.paths == ["one", "two"])
+    await begin_the_second_of_three_calls(server, receiver, topic, ttr=4)
     server.kill()
     server.start()
     async with open_api(server.url) as api:
@@ -84,13 +88,7 @@ async def test_a_stop_waits_for_the_call_under_way_and_gives_the_rest_back(
     processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
 ) -> None:
     server = server_on(processes, redis_server)
-    hold = asyncio.Event()
-    receiver.says("two", Answer(hold=hold), Answer())
-    async with open_api(server.url) as api:
-        shop = Shop(api, receiver, topic)
-        await subscribe_three(shop)
-        await shop.push(ttr=3600)
-        await until(lambda: receiver.paths == ["one", "two"])
+    hold = await begin_the_second_of_three_calls(server, receiver, topic, ttr=3600)
     stopped = asyncio.create_task(asyncio.to_thread(server.stop))
     await until(lambda: "stopping" in server.logged())
     hold.set()

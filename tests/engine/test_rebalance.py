@@ -26,7 +26,7 @@ from delayqueue.store.buckets import Layout
 from delayqueue.store.call import ScriptCall
 from delayqueue.store.change import AnotherChange
 from delayqueue.store.durability import Durability
-from delayqueue.store.health import OF_CLASS
+from delayqueue.store.health import AILMENTS_BY_CLASS
 from delayqueue.store.layout import decoded, parse
 from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
@@ -699,7 +699,7 @@ async def test_it_begins_only_if_all_masters_answer(ours: Installation) -> None:
     work = ours.change()
 
     async def away() -> None:
-        raise Unavailable.because(OF_CLASS[RedisTimeoutError])
+        raise Unavailable.because(AILMENTS_BY_CLASS[RedisTimeoutError])
 
     before_call(work._entries, "processes", 1, away)
     with pytest.raises(StartupError, match=r"^the store is unavailable: it does not answer"):

@@ -11,7 +11,7 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.connect import connect
-from delayqueue.store.health import OF_CLASS
+from delayqueue.store.health import AILMENTS_BY_CLASS
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import GET, PUSH
 from tests.engine.moving import Installation
@@ -52,8 +52,11 @@ async def test_a_bucket_that_went_while_the_store_was_away_is_no_trouble_afterwa
         for bucket in store.in_force:
             with pytest.raises(Unavailable):
                 await bucket.tick()
-        assert (await store.away(), store.ailment()) == ({0, 1}, OF_CLASS[RedisConnectionError])
+        assert (await store.unreachable_buckets(), store.ailment()) == (
+            {0, 1},
+            AILMENTS_BY_CLASS[RedisConnectionError],
+        )
         server.start()
         store.buckets.adopt(Layout(1))
         await store.bucket(0).tick()
-        assert (await store.away(), store.ailment()) == (set(), None)
+        assert (await store.unreachable_buckets(), store.ailment()) == (set(), None)

@@ -13,7 +13,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.errors import Text
 from delayqueue.store import health, watch
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.health import OF_CLASS, Look, alarms_of
+from delayqueue.store.health import AILMENTS_BY_CLASS, Look, alarms_of
 from delayqueue.store.servers import NOWHERE, Servers, Span
 from delayqueue.store.store import Store
 from delayqueue.store.watch import Marks
@@ -111,7 +111,7 @@ ODD = Look({"maxmemory": 0}, ResponseError("DB index is out of range"), [1])
         ([WELL, WELL], []),
         ([AWAY, WELL], ["the store of buckets 2, 5 is unavailable: it does not answer"]),
         ([AWAY, MANY], ["the store is unavailable: it does not answer"]),
-        ([CLOSED], [f"the store is unavailable: {OF_CLASS[AuthenticationError].en}"]),
+        ([CLOSED], [f"the store is unavailable: {AILMENTS_BY_CLASS[AuthenticationError].en}"]),
         ([ODD], ["the store is unavailable: it refuses calls; the log says more"]),
         (
             [WELL, MANY],

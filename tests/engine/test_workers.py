@@ -62,7 +62,7 @@ def ending(number: int, nonce: str | None = "r") -> Ending:
 
 
 def polling(workers: Workers, name: str = "w") -> SeenWorker:
-    seen = workers.polls(WorkerIdentity(name), ("t",), WAIT_S, "10.0.0.7")
+    seen = workers.note_poll(WorkerIdentity(name), ("t",), WAIT_S, "10.0.0.7")
     assert seen is not None
     return seen
 
@@ -72,20 +72,20 @@ async def test_a_poll_shows_that_a_worker_is_there_until_it_is_answered() -> Non
     seen = polling(workers)
     assert seen.last_s(seen.seen_s + 20) == seen.seen_s + 20
     assert seen.last_s(seen.seen_s + 40) == seen.seen_s + WAIT_S
-    workers.took(seen, [job(1)])
+    workers.note_taken(seen, [job(1)])
     assert seen.last_s(seen.seen_s + 20) == seen.seen_s
 
 
 async def test_one_is_gone_from_a_broken_poll_to_the_next_sign_of_it() -> None:
     workers = Workers(NOBODY, "this")
     seen = polling(workers)
-    workers.took(seen, [job(1), job(2)])
+    workers.note_taken(seen, [job(1), job(2)])
     polling(workers)
-    workers.left(seen, [job(2)])
+    workers.note_left(seen, [job(2)])
     assert seen.gone
     assert seen.last_s(seen.seen_s + 20) == seen.seen_s
     assert list(workers.in_hand) == [("j1", "r")]
-    assert workers.finished([ending(2), ending(1), ending(1, None)], [3, 0, 0]) == [3, 0, 0]
+    assert workers.note_finished([ending(2), ending(1), ending(1, None)], [3, 0, 0]) == [3, 0, 0]
     assert (seen.gone, seen.finished, workers.in_hand) == (False, 1, {})
 
 
@@ -95,8 +95,8 @@ async def test_there_are_no_more_than_are_promised(monkeypatch: pytest.MonkeyPat
     workers = Workers(NOBODY, "this")
     polling(workers, "a")
     seen = polling(workers, "b")
-    assert workers.polls(WorkerIdentity("c"), ("t",), WAIT_S, "") is None
-    workers.took(seen, map(job, range(9)))
+    assert workers.note_poll(WorkerIdentity("c"), ("t",), WAIT_S, "") is None
+    workers.note_taken(seen, map(job, range(9)))
     assert list(workers.in_hand) == [("j0", "r"), ("j1", "r"), ("j2", "r")]
 
 
@@ -108,11 +108,11 @@ async def test_the_end_of_a_job_is_counted_once_whoever_heard_of_it(
         engine, "LOOK_SHARE", 0
     )  # each look asks, however long the test has stalled
     seen = polling(workers)
-    workers.took(seen, [job(1), job(2)])
+    workers.note_taken(seen, [job(1), job(2)])
     await look_and_tell(workers)
     assert (store.told[0]["in_hand"], store.told[0]["until"]) == (2, DEADLINE_MS)
-    workers.finished([ending(1)], [0])
-    workers.finished([ending(1)], [0])  # a client that got no answer repeats it
+    workers.note_finished([ending(1)], [0])
+    workers.note_finished([ending(1)], [0])  # a client that got no answer repeats it
     store.asked, store.result = [], ended
     await look_and_tell(workers)
     # the finished one, too, so that the store forgets who had it
@@ -134,11 +134,11 @@ async def test_an_attempt_that_failed_has_not_finished_although_the_next_one_did
 ) -> None:
     monkeypatch.setattr(engine, "SETTLED_S", settled_s)
     seen = polling(workers)
-    workers.took(seen, [job(1)])
+    workers.note_taken(seen, [job(1)])
     if heard:
-        workers.given_back("j1", "r")
-    workers.took(seen, [job(1, attempt=2)])
-    workers.finished([ending(1, "rr")], [0])
+        workers.note_given_back("j1", "r")
+    workers.note_taken(seen, [job(1, attempt=2)])
+    workers.note_finished([ending(1, "rr")], [0])
     store.result = NotHeld.ENDED  # before anybody has looked
     await look_and_tell(workers)
     assert (store.told[0]["finished"], store.told[0]["failed"]) == (1, 1)
@@ -148,7 +148,7 @@ async def test_an_attempt_that_failed_has_not_finished_although_the_next_one_did
 async def test_a_job_is_looked_at_less_often_the_longer_it_takes(
     store: Store, workers: Workers
 ) -> None:
-    workers.took(polling(workers), [job(1)])
+    workers.note_taken(polling(workers), [job(1)])
     (held,) = workers.in_hand.values()
     held.since_s -= 600
     await look_and_tell(workers)
@@ -162,9 +162,9 @@ async def test_a_full_table_keeps_those_that_wait_or_work(
 ) -> None:
     monkeypatch.setattr(engine, "MOST_WORKERS", 3)
     polling(workers, "waits")
-    workers.took(polling(workers, "works"), [job(1)])
-    workers.took(polling(workers, "an invented name"), [])
-    assert workers.polls(WorkerIdentity("comes"), ("t",), WAIT_S, "") is None
+    workers.note_taken(polling(workers, "works"), [job(1)])
+    workers.note_taken(polling(workers, "an invented name"), [])
+    assert workers.note_poll(WorkerIdentity("comes"), ("t",), WAIT_S, "") is None
     await look_and_tell(workers)
     assert [told["name"] for told in store.told] == ["waits", "works"]
     polling(workers, "comes")
@@ -173,7 +173,7 @@ async def test_a_full_table_keeps_those_that_wait_or_work(
 async def test_what_is_told_has_a_limit(store: Store, workers: Workers) -> None:
     topics = tuple(f"{number:02}".ljust(256, "x") for number in range(64))
     for number in range(100):
-        workers.polls(WorkerIdentity(f"w{number}"), topics, WAIT_S, "")
+        workers.note_poll(WorkerIdentity(f"w{number}"), topics, WAIT_S, "")
     await look_and_tell(workers)
     assert 0 < len(store.told) < 100
     assert len(json.dumps(store.told)) < engine.MOST_CHARS * 1.1

@@ -17,7 +17,7 @@ from delayqueue.store import durability as asked
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.durability import Durability, check_durability
-from delayqueue.store.health import OF_CLASS, NotDurableError
+from delayqueue.store.health import AILMENTS_BY_CLASS, NotDurableError
 from delayqueue.store.servers import Servers
 from delayqueue.store.types import Demand
 from tests.processes import LOOPBACK, Processes, StoreServer
@@ -118,7 +118,7 @@ async def test_a_file_that_was_switched_on_counts_from_the_end_of_its_first_rewr
             await check_durability(servers, config)  # a right setting
             with pytest.raises(Unavailable):
                 await store.push(0, [JOB])
-            assert store.bucket(0).ailment == OF_CLASS[NotDurableError]
+            assert store.bucket(0).ailment == AILMENTS_BY_CLASS[NotDurableError]
         assert (await store.push(0, [JOB])).codes == [0]
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from delayqueue.domain.troubles import Troubles
 from delayqueue.engine import heartbeat
 from delayqueue.engine.heartbeat import Heartbeat
 from delayqueue.engine.reports import SILENT, ServerReport
@@ -27,11 +28,11 @@ async def test_one_that_fell_silent_is_dropped_also_when_the_clock_was_put_back(
 ) -> None:
     await wheel.store.registry.heartbeat("servers", "gone", "{}", SILENCE_MS)
     clock.pass_ms(step_ms)
-    assert await wheel.store.registry.servers("servers", SILENCE_MS) == []
+    assert await wheel.store.registry.reports("servers", SILENCE_MS) == []
     await wheel.store.registry.heartbeat("servers", "here", "{}", SILENCE_MS)
     clock.pass_ms(-step_ms)
     await wheel.store.registry.heartbeat("servers", "there", "{}", SILENCE_MS)
-    assert [name for name, _, _ in await wheel.store.registry.servers("servers", SILENCE_MS)] == [
+    assert [name for name, _, _ in await wheel.store.registry.reports("servers", SILENCE_MS)] == [
         "there"
     ]
 
@@ -48,7 +49,7 @@ async def test_a_server_of_another_version_is_seen_with_the_figures_that_both_kn
     wheel: Bucket, written: str, read: dict[str, Any]
 ) -> None:
     await wheel.store.registry.heartbeat("servers", "other", written, SILENCE_MS)
-    [seen] = await Heartbeat(wheel.store.registry, Metrics(), "this").servers()
+    [seen] = await Heartbeat(wheel.store.registry, Metrics(), "this", Troubles()).servers()
     at = seen.stats.seen
     assert seen == ServerReport(replace(SILENT, name="other", seen=at, **read))
 
@@ -58,11 +59,11 @@ async def test_what_later_versions_tell_is_left_out_while_it_says_nothing(wheel:
     """An older version cannot read the entry otherwise; row 33 of the faults has one."""
     metrics = Metrics()
     metrics.show(WAITING_POLLS, lambda: 0)
-    heart = Heartbeat(wheel.store.registry, metrics, "this")
+    heart = Heartbeat(wheel.store.registry, metrics, "this", Troubles())
     beating = asyncio.create_task(heart.run())
     await until(lambda: heart.noted_at is not None)
     beating.cancel()
-    [(_, _, written)] = await wheel.store.registry.servers("servers", SILENCE_MS)
+    [(_, _, written)] = await wheel.store.registry.reports("servers", SILENCE_MS)
     assert "pushed" in json.loads(written)
     assert not {"call_limit", "calls", "outboxes"} & json.loads(written).keys()
 
@@ -78,7 +79,7 @@ async def test_a_server_notices_another_one_of_its_name(
     monkeypatch.setattr(heartbeat, "INTERVAL_S", 0.01)
     registry, metrics = bucket.store.registry, Metrics()
     metrics.show(WAITING_POLLS, lambda: 0)
-    heart = Heartbeat(registry, metrics, "this")
+    heart = Heartbeat(registry, metrics, "this", Troubles())
     beating = asyncio.create_task(heart.run())
     others = heartbeat.MOST_NAMESAKES if is_another else 3
     for beat in range(others):
@@ -97,7 +98,7 @@ async def test_a_server_notices_that_the_data_was_set_back(
     monkeypatch.setattr(heartbeat, "INTERVAL_S", 0.01)
     metrics, key = Metrics(), bucket.keys.named("servers")
     metrics.show(WAITING_POLLS, lambda: 0)
-    heart = Heartbeat(bucket.store.registry, metrics, "this")
+    heart = Heartbeat(bucket.store.registry, metrics, "this", Troubles())
     beating = asyncio.create_task(heart.run())
     await until(lambda: heart.noted_at is not None)
     before = await bucket.redis.hget(key, "this")
@@ -115,5 +116,5 @@ async def test_a_server_notices_that_the_data_was_set_back(
 
 async def has_told(registry: Registry, beat: int) -> bool:
     """Whether the entry of that beat is replaced."""
-    [(_, _, written)] = await registry.servers("servers", SILENCE_MS)
+    [(_, _, written)] = await registry.reports("servers", SILENCE_MS)
     return bool(json.loads(written)["started"] != beat)

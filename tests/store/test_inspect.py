@@ -437,9 +437,9 @@ async def test_nothing_is_found_while_jobs_come_and_go(bucket: Bucket, seed: int
     over = asyncio.Event()
     workers = [asyncio.create_task(live(bucket, chance, over)) for _ in range(3)]
     for limit, repair in ((40, False), (100, True), (300, False)):
-        one_round = Pass(bucket.store.bucket(0), limit, repair=repair)
-        while not one_round.is_over:
-            assert (await one_round.step()).findings == []
+        one_pass = Pass(bucket.store.bucket(0), limit, repair=repair)
+        while not one_pass.is_over:
+            assert (await one_pass.step()).findings == []
     over.set()
     await asyncio.gather(*workers)
 

@@ -22,7 +22,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.announcements import listen
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.connect import connect
-from delayqueue.store.health import OF_CLASS, durability_warnings, look_at
+from delayqueue.store.health import AILMENTS_BY_CLASS, durability_warnings, look_at
 from delayqueue.store.layout import check_writable, claim_layout
 from delayqueue.store.servers import Cluster, Servers, Span
 from delayqueue.tasks import cancel_all
@@ -332,7 +332,7 @@ async def test_a_look_at_all_servers_says_which_one_is_silent(mortal_cluster: St
         looks = await look_at(servers, store.buckets.tags)
         assert len(looks) == SHARDS
         assert [(look.buckets, look.ailment) for look in looks if look.ailment] == [
-            (mine, OF_CLASS[RedisTimeoutError])
+            (mine, AILMENTS_BY_CLASS[RedisTimeoutError])
         ]
 
 

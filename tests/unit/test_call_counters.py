@@ -10,7 +10,7 @@ from delayqueue.domain.call_counters import (
     MOST_UNTIL,
     CallCounters,
     HostReport,
-    together,
+    added_by_host,
 )
 from delayqueue.domain.written import read
 
@@ -82,7 +82,7 @@ def test_reports_of_several_processes_are_added_and_read_whatever_newer_ones_wri
     one = HostReport("a", 1, 5, 70.0, 95.0, 2, 3, 4, 5.0, 7.0, "later")
     other = HostReport("a", 1, 2, 60.0, 0, 1, 0, 0, 1.0, 6.0, "earlier")
     bad = HostReport("b", failed=19)
-    found = together([other, one, bad])
+    found = added_by_host([other, one, bad])
     assert found == [bad, HostReport("a", 2, 7, 60.0, 95.0, 3, 3, 4, 6.0, 7.0, "later")]
     assert read(HostReport, asdict(one) | {"newer": 1}) == one
 
@@ -144,11 +144,11 @@ def test_that_no_call_succeeds_is_told_between_the_retries_too() -> None:
         [one] = counters.report()
         assert (one.failed, one.failing, one.fails) == (0, failing, True)
     other.of("a").ended(0.1, "no answer")
-    [both] = together([*counters.report(), *other.report()])
+    [both] = added_by_host([*counters.report(), *other.report()])
     assert (both.failing, both.fails) == (4, True)
     clock.now_s += 1
     other.of("a").ended(0.1, None)
     for reports in ([*counters.report(), *other.report()], [*other.report(), *counters.report()]):
-        assert not together(reports)[0].fails
+        assert not added_by_host(reports)[0].fails
     clock.now_s += 3600
     assert not counters.report()[0].fails

@@ -56,7 +56,7 @@ async def test_as_many_wait_as_call(host: HostPlaces, calls: list[asyncio.Task[N
 
 async def test_each_that_is_sent_away_comes_behind_the_one_before(host: HostPlaces) -> None:
     began_s = time.monotonic()
-    delays_ms = [host.again_ms() for _ in range(100)]
+    delays_ms = [host.next_delay_ms() for _ in range(100)]
     passed_ms = 1000 * (time.monotonic() - began_s)
     expected_ms = 1000 * FIRST_S / LIMIT
     for number, delay_ms in enumerate(delays_ms, start=1):
@@ -65,7 +65,7 @@ async def test_each_that_is_sent_away_comes_behind_the_one_before(host: HostPlac
 
 
 async def test_no_delay_is_longer_than_an_hour(host: HostPlaces) -> None:
-    delays_ms = [host.again_ms() for _ in range(400_000)]
+    delays_ms = [host.next_delay_ms() for _ in range(400_000)]
     assert 1000 * LONGEST_S < max(delays_ms) <= 1500 * LONGEST_S
     last_ms = delays_ms[-1000:]
     assert min(last_ms) >= 400 * LONGEST_S
@@ -79,7 +79,7 @@ async def test_jobs_of_hosts_that_hang_come_back_at_a_rate_however_many_they_are
     """With the delays of half a minute that they had, a hundred thousand kept the store busy."""
     host._took_s = 30.0 * LIMIT
     jobs = 100_000 // full_hosts
-    delays_ms = [host.again_ms(full_hosts) for _ in range(jobs)]
+    delays_ms = [host.next_delay_ms(full_hosts) for _ in range(jobs)]
     assert min(delays_ms) <= 1500 * NEAR_S  # the first tries the host soon
     mean_s = sum(delays_ms) / jobs / 1000
     assert full_hosts * jobs / mean_s <= 2.1 * RETURNS_A_S
@@ -87,7 +87,7 @@ async def test_jobs_of_hosts_that_hang_come_back_at_a_rate_however_many_they_are
 
 async def test_a_fast_host_gets_its_jobs_as_it_takes_them(host: HostPlaces) -> None:
     host._took_s = 0.001
-    delays_ms = [host.again_ms(50) for _ in range(100_000)]
+    delays_ms = [host.next_delay_ms(50) for _ in range(100_000)]
     assert max(delays_ms) <= 1500 * 100_000 * 0.001 / LIMIT + 1000
 
 
@@ -96,4 +96,4 @@ async def test_a_call_that_hangs_is_taken_for_the_usual_one(
 ) -> None:
     await begin(host, calls, 1)
     await asyncio.sleep(3 * FIRST_S)
-    assert host.again_ms() >= 0.5 * 1000 * 3 * FIRST_S / LIMIT - 1
+    assert host.next_delay_ms() >= 0.5 * 1000 * 3 * FIRST_S / LIMIT - 1

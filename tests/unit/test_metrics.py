@@ -198,7 +198,7 @@ async def test_workers_tell_each_other_their_figures(tmp_path: Path) -> None:
     metrics = Metrics()
     metrics.count_event("pushed", "t", 5)
     one, two = process(tmp_path, 1), process(tmp_path, 2)
-    async with one.telling(nothing), two.telling(metrics.snapshot):
+    async with one.sharing_figures(nothing), two.sharing_figures(metrics.snapshot):
         found = await one.all_figures(nothing)
         assert found["2"] == json.loads(json.dumps(metrics.snapshot()))
         assert set(found) == {"1", "2"}
@@ -206,12 +206,12 @@ async def test_workers_tell_each_other_their_figures(tmp_path: Path) -> None:
 
 async def test_a_worker_that_is_gone_is_left_out_until_its_successor_comes(tmp_path: Path) -> None:
     one, two = process(tmp_path, 1), process(tmp_path, 2)
-    async with one.telling(nothing):
-        async with two.telling(nothing):
+    async with one.sharing_figures(nothing):
+        async with two.sharing_figures(nothing):
             pass
         (tmp_path / "2").touch()  # as a killed worker leaves it
         assert set(await one.all_figures(nothing)) == {"1"}
-        async with two.telling(nothing):
+        async with two.sharing_figures(nothing):
             assert set(await one.all_figures(nothing)) == {"1", "2"}
 
 
@@ -238,7 +238,7 @@ async def test_a_folder_that_takes_no_socket_keeps_nobody_from_serving(
 ) -> None:
     deep = tmp_path / ("d" * 120)  # too long for the path of a socket
     deep.mkdir()
-    async with process(deep).telling(nothing):
+    async with process(deep).sharing_figures(nothing):
         assert set(await process(deep).all_figures(nothing)) == {"1"}
     assert "set TMPDIR" in caplog.text
 
@@ -258,7 +258,7 @@ async def test_a_folder_that_is_gone_leaves_the_figures_of_the_process_that_is_a
 
 
 async def test_a_server_of_one_process_has_only_its_own_figures() -> None:
-    async with process(None).telling(nothing):
+    async with process(None).sharing_figures(nothing):
         assert set(await process(None).all_figures(nothing)) == {"1"}
 
 

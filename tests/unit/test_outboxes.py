@@ -24,9 +24,9 @@ class Clock:
 def test_the_latest_word_counts_for_an_hour() -> None:
     clock = Clock()
     heard = Outboxes(clock)
-    heard.tell(Outbox("a", failed=1))
+    heard.note(Outbox("a", failed=1))
     clock.now_s += 5
-    heard.tell(Outbox("a", failed=2, reason="no"))
+    heard.note(Outbox("a", failed=2, reason="no"))
     clock.now_s += FORGOTTEN_S
     assert list(heard.report()) == [Outbox("a", 2, "no", ago_s=FORGOTTEN_S)]
     clock.now_s += 1
@@ -36,9 +36,9 @@ def test_the_latest_word_counts_for_an_hour() -> None:
 def test_of_too_many_those_that_were_heard_last_stay() -> None:
     heard = Outboxes()
     for number in range(MOST_OUTBOXES):
-        heard.tell(Outbox(str(number)))
-    heard.tell(Outbox("0"))
-    heard.tell(Outbox("one more"))
+        heard.note(Outbox(str(number)))
+    heard.note(Outbox("0"))
+    heard.note(Outbox("one more"))
     names = [one.name for one in heard.report()]
     assert names == [*map(str, range(2, MOST_OUTBOXES)), "0", "one more"]
 

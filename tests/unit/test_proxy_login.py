@@ -183,7 +183,7 @@ def test_a_login_counts_before_a_token(conf: Path) -> None:
 def test_whoever_neither_has_a_token_nor_is_logged_in_is_refused(conf: Path) -> None:
     """Also without any token in the settings: a proxy that forgets the header must not open the door."""
     guard = guard_of(read(conf, LOGINS))
-    assert guard.asks
+    assert guard.requires_auth
     for peer in (PROXY, "127.0.0.1"):
         with pytest.raises(Unauthorized, match="a login by the proxy") as refused:
             guard.admit(asked(None, peer=peer), VIEWERS)
@@ -196,7 +196,7 @@ def test_whoever_neither_has_a_token_nor_is_logged_in_is_refused(conf: Path) -> 
 
 def test_without_the_setting_the_headers_mean_nothing() -> None:
     guard = guard_of(Config())
-    assert not guard.asks
+    assert not guard.requires_auth
     assert guard.admit(asked(groups="view"), PRODUCERS).allows("t")
     assert (guard.access(asked()).name, guard.name_of(asked())) == ("", "anybody")
 
@@ -208,7 +208,7 @@ def test_other_settings_take_the_place_of_the_former(conf: Path) -> None:
     with pytest.raises(QueueError):
         guard.admit(asked(groups="view"), VIEWERS)
     guard.use([], 0, None)
-    assert not guard.asks
+    assert not guard.requires_auth
 
 
 HALVES: Final = {

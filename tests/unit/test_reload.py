@@ -260,7 +260,7 @@ async def told(reloader: Reloader) -> AsyncIterator[tuple[list[Settings], asynci
     """What a process is told, and an event that lets it read."""
     got: list[Settings] = []
     reads = asyncio.Event()
-    with reloader.line("a process") as (first, line):
+    with reloader.channel("a process") as (first, line):
         got.append(first)
 
         async def follow() -> None:

@@ -8,7 +8,7 @@ from delayqueue.domain.troubles import (
     Kind,
     TroubleReport,
     Troubles,
-    together,
+    merge_troubles,
 )
 
 
@@ -26,14 +26,14 @@ def told(troubles: Troubles) -> list[tuple[str, str, int]]:
 def test_a_job_is_told_once_its_ttr_expired_again_and_again() -> None:
     troubles = Troubles(Now())
     for attempt in range(1, 13):
-        troubles.timed_out("t", "a", attempt, "")
+        troubles.note_timeout("t", "a", attempt, "")
         assert told(troubles) == ([("job", "a", attempt)] if attempt >= HANGS_AFTER else [])
 
 
 def test_a_worker_that_lets_a_ttr_expire_is_told_at_once() -> None:
     troubles = Troubles(Now())
-    troubles.timed_out("t", "a", 1, "web1")
-    troubles.timed_out("t", "b", 1, "web1")
+    troubles.note_timeout("t", "a", 1, "web1")
+    troubles.note_timeout("t", "b", 1, "web1")
     assert told(troubles) == [("worker", "web1", 2)]
 
 
@@ -43,7 +43,7 @@ def test_a_subscriber_is_told_while_all_its_calls_fail() -> None:
         assert told(troubles) == []
         troubles.note(Kind.SUBSCRIBER, "mail", message="HTTP 503")
     assert told(troubles) == [("subscriber", "mail", FAILS_AFTER)]
-    troubles.over(Kind.SUBSCRIBER, "mail")
+    troubles.forget(Kind.SUBSCRIBER, "mail")
     assert told(troubles) == []
 
 
@@ -51,7 +51,7 @@ def test_it_is_forgotten_after_a_while_a_job_that_hangs_later() -> None:
     now = Now()
     troubles = Troubles(now)
     troubles.note(Kind.PUSHES, "1")
-    troubles.timed_out("t", "a", HANGS_AFTER, "")
+    troubles.note_timeout("t", "a", HANGS_AFTER, "")
     now.now_s = FORGOTTEN_S + 1
     assert told(troubles) == [("job", "a", HANGS_AFTER)]
     now.now_s = FORGOTTEN_JOB_S + 1
@@ -61,5 +61,5 @@ def test_it_is_forgotten_after_a_while_a_job_that_hangs_later() -> None:
 def test_what_several_processes_tell_is_added_but_attempts_are_not() -> None:
     job, pushes = TroubleReport("job", "a", count=3), TroubleReport("pushes", "1", count=3)
     later = (TroubleReport("job", "a", count=4), TroubleReport("pushes", "1", count=4))
-    found = together([(1.0, job), (2.0, pushes), (4.0, later[0]), (3.0, later[1])])
+    found = merge_troubles([(1.0, job), (2.0, pushes), (4.0, later[0]), (3.0, later[1])])
     assert [(at, one.kind, one.count) for at, one in found] == [(4.0, "job", 4), (3.0, "pushes", 7)]

@@ -22,14 +22,14 @@ class Client:
         self.is_refused = False
 
     def has_sent(self, size_bytes: int) -> "Client":
-        self._unanswered.holds(self, size_bytes)
+        self._unanswered.note_held(self, size_bytes)
         return self
 
     def give_up(self) -> bool:
         if self._is_complete:
             return False
         self.is_refused = True
-        self._unanswered.holds(self, 0)
+        self._unanswered.note_held(self, 0)
         return True
 
 
@@ -100,7 +100,7 @@ async def test_what_has_been_answered_counts_no_more() -> None:
     unanswered = Unanswered(10 * MIB, metrics)
     for _ in range(20):
         client = Client(unanswered).has_sent(8 * MIB).has_sent(9 * MIB).has_sent(MIB)
-        unanswered.gone(client)
+        unanswered.forget(client)
     assert unanswered.bytes == 0
     refused = metrics.snapshot()[REFUSED.name]
     assert [["unanswered"], 0] in refused

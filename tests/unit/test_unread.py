@@ -31,10 +31,10 @@ class Connection(asyncio.Protocol):
         self._unread.stalled(self.transport, len(ANSWER))
 
     def resume_writing(self) -> None:
-        self._unread.flows(self.transport)
+        self._unread.forget(self.transport)
 
     def connection_lost(self, _: Exception | None) -> None:
-        self._unread.flows(self.transport)
+        self._unread.forget(self.transport)
         self.is_lost = True
 
 

@@ -184,7 +184,7 @@ class Original:
         self._buckets = [name for name, kind in pairs if kind in {b"zset", b"none"}]
         return self._buckets
 
-    async def feel_pulse(self) -> bool:
+    async def probe_server(self) -> bool:
         """Whether an old server may be running; always true within DEAD_S of the first call.
 
         Call buckets() before. The probe is an entry without a record, long due, in a bucket: the timer of a running

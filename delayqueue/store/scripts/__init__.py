@@ -104,7 +104,7 @@ def read(name: str) -> str:
 
 
 class Script(NamedTuple):
-    """For EVALSHA."""
+    """A verb as EVALSHA calls it."""
 
     source: str
     sha: str
@@ -125,7 +125,7 @@ class ScriptHead(NamedTuple):
 
 
 class Library(NamedTuple):
-    """For FUNCTION LOAD."""
+    """All verbs as FUNCTION LOAD takes them."""
 
     name: str
     source: str

@@ -21,7 +21,7 @@ local LET_GO = 50         -- groups that stand in line again together
 local ROUND_MS = 1000     -- groups that come within this time after a round's first turn have one in it
 local HELD_MS = 1000      -- a topic that is paused or at its limit is looked at again after this, unless that ends before
 
--- The priority of the ready job of a topic that is next, or one of those; nil if there is none.
+-- The priority of the ready job of a topic that is next, or of one of several; nil if there is none.
 local function first_priority(topic)
   local function of_groups(kind)
     local rank = groups.rank_at(kind, '', topic)
@@ -38,7 +38,7 @@ local function first_priority(topic)
   return of_groups('turns') or of_others() or of_groups('next') or of_groups('held')
 end
 
--- The state of a call.
+-- The state of this call of the script.
 local receipt
 local looks             -- at ids and topics
 local is_full           -- it has reached its limits
@@ -118,7 +118,7 @@ local function allowed(ids)
   return some
 end
 
--- Those below add ready jobs to `found` until it holds `count`.
+-- The functions below add ready jobs to `found`, which has id, record and attempt of each, until it holds `count` of them.
 
 local function fill_from_list(topic, count, found)
   local queue = queue_key(topic)
@@ -268,14 +268,14 @@ local function begin_round(lane, topic, are_late)
   return true
 end
 
--- How many of `wanted` jobs each group that waits may take in a turn, and so may the jobs without a group.
+-- How many of `wanted` jobs each waiting group may take in a turn; the jobs without a group may take as many.
 local function share_of_turn(lane, topic, wanted)
   if wanted <= 1 then return 1 end
   local waiting = call('ZCARD', groups.key('turns', lane, topic)) + call('ZCARD', groups.key('next', lane, topic))
   return math.max(1, math.floor(wanted / (waiting + 1)))
 end
 
--- In rounds, in which each group that waits has a turn, and when one ends, so have the jobs without a group.
+-- Takes jobs in rounds: each waiting group has a turn, and at the end of a round the jobs without a group have one.
 local function fill_in_rounds(lane, topic, count, found, limit, fill_others)
   local are_more_held = let_changed_go(lane, topic, limit)
   local share = share_of_turn(lane, topic, count - #found / 3)
@@ -295,7 +295,7 @@ local function fill_in_rounds(lane, topic, count, found, limit, fill_others)
   is_full = is_full or are_more_held
 end
 
--- Groups take turns, and so do the jobs without a group. fill_others: adds those.
+-- Takes jobs of groups in turn, or, if only one group has any, all from that one. fill_others: adds jobs without a group.
 local function fill_by_turns(lane, topic, count, found, limit, fill_others)
   while #found / 3 < count and not is_full do
     local keys = call('EXISTS', groups.key('grouped', lane, topic), groups.key('turns', lane, topic))
@@ -325,7 +325,7 @@ local function fill_called(topic, count, found, limit)
   end)
 end
 
--- fill: one of the two above
+-- Reserves jobs of a topic as far as its limits allow, by one of the two functions above.
 local function pop_topic(topic, count, found, fill)
   local settings = settings_of(topic)
   if is_paused(settings) then return end
@@ -338,7 +338,7 @@ local function pop_topic(topic, count, found, fill)
   if time and time > now then wake_at(topic, time) end
 end
 
--- A broken key is passed over silently: it does not keep other topics from being served, and the timer counts it.
+-- Calls `work`. A broken key is passed over silently: it does not keep other topics from being served, and the timer counts it.
 local function try(work, ...)
   looks = looks + 1
   is_full = is_full or looks >= LIMIT_LOOKS
@@ -359,7 +359,7 @@ local function called_topics()
   return topics, #topics == 0 or #entries < 2 * CALLED_LOOKED
 end
 
--- Where a topic stands among CALLED_TOPICS after its turn.
+-- Puts a topic where it belongs among CALLED_TOPICS after its turn.
 local function pass_turn(topic, is_held)
   if call('EXISTS', called_key(topic), groups.key('turns', 'called_', topic), groups.key('next', 'called_', topic)) == 0 then return call('ZREM', CALLED_TOPICS, topic) end
   call('ZADD', CALLED_TOPICS, int(is_held and now + held_ms() or now), topic)

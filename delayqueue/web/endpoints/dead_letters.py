@@ -109,12 +109,7 @@ class NoteRequest(Request):
     without_topic = ()  # the handler refuses whoever may not reach all topics
 
 
-@endpoint(
-    "/buried",
-    VIEWERS,
-    asks={"topic": "order"},
-    answers=DeadLetters([GROUP], ""),
-)
+@endpoint("/buried", VIEWERS, asks={"topic": "order"}, answers=DeadLetters([GROUP], ""))
 async def buried(api: Api, asked: BuriedRequest) -> Large[DeadLetters]:
     """Group dead letters by the reason of their last failure."""
     steps = asked.chart()
@@ -153,11 +148,7 @@ async def note(api: Api, asked: NoteRequest, request: HttpRequest) -> None:
 
 
 def _group(
-    reason: str,
-    letters: Sequence[DeadLetter],
-    note: Note | None,
-    steps: Steps | None,
-    ids: int,
+    reason: str, letters: Sequence[DeadLetter], note: Note | None, steps: Steps | None, ids: int
 ) -> DeadLetterGroup:
     """A group. A note that is older than all its dead letters is left out."""
     times_ms = [letter.buried_ms for letter in letters]

@@ -58,11 +58,7 @@ class FindRequest(AnyTopicRequest, RangeRequest):
     answers=Findings(
         jobs=[
             FoundJob(
-                id="1001",
-                topic="order",
-                state="delayed",
-                due=1795217037.354,
-                **left_out(FoundJob),
+                id="1001", topic="order", state="delayed", due=1795217037.354, **left_out(FoundJob)
             )
         ],
         looked=1,
@@ -75,7 +71,10 @@ async def find(api: Api, asked: FindRequest) -> Large[Findings]:
     found = await api.jobs.listings.find(asked.wanted(), limit, asked.cursor or "", asked.filters())
     jobs = [
         FoundJob(
-            *(job.id, job.topic, job.state, job.due_ms / 1000),
+            id=job.id,
+            topic=job.topic,
+            state=job.state,
+            due=job.due_ms / 1000,
             group=job.group or LEFT_OUT,
             held_by=held_by(job.held_by) if job.held_by else LEFT_OUT,
         )

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final
 
 from delayqueue.answers.servers import History, HistoryMark
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.history_steps import DEED, RINGS, HistoryStep, Mark
+from delayqueue.domain.history_steps import ACTION, RINGS, HistoryStep, Mark
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
@@ -65,7 +65,7 @@ async def history(api: Api, asked: HistoryRequest) -> Large[History]:
             marks=[
                 _mark(mark, found.now_ms, api.scope is EVERYWHERE)
                 for mark in found.marks
-                if mark.kind != DEED or api.scope is EVERYWHERE
+                if mark.kind != ACTION or api.scope is EVERYWHERE
             ],
         )
     )
@@ -82,12 +82,14 @@ def _worst_s(step: HistoryStep | None) -> float | None:
 
 
 def _mark(mark: Mark, now_ms: int, names_server: bool) -> HistoryMark:
-    by, what = mark.server.split("\n", 1) if mark.kind == DEED and "\n" in mark.server else ("", "")
+    by, what = (
+        mark.server.split("\n", 1) if mark.kind == ACTION and "\n" in mark.server else ("", "")
+    )
     return HistoryMark(
         at=(now_ms - mark.ago_ms) / 1000,
         kind=mark.kind,
         lasted=mark.lasted_ms / 1000,
-        server=mark.server if names_server and mark.kind != DEED else "",
+        server=mark.server if names_server and mark.kind != ACTION else "",
         by=by,
         what=what,
     )

@@ -104,7 +104,7 @@ class GetRequest(IdRequest):
         """How long to wait for the job's end, 0 = not at all. Raises Invalid for several jobs."""
         if not self.timeout:
             return 0
-        if self.many:
+        if self.is_many:
             raise Invalid.of("timeout 只能和 id 一起用", "timeout: goes with id, not with ids")
         return wait_s(self.timeout, most_s)
 
@@ -134,8 +134,7 @@ class RescheduleRequest(TagRequest):
         """The change. Raises Invalid if the request has two times, or nothing to change."""
         if self.by is not None and (self.delay is not None or self.due is not None):
             raise Invalid.of(
-                "by 不能和 delay、due 一起用",
-                "by: goes without delay and due, which replace it",
+                "by 不能和 delay、due 一起用", "by: goes without delay and due, which replace it"
             )
         if (self.delay, self.due, self.by, self.priority) == (None,) * 4:
             raise Invalid.of(
@@ -218,7 +217,7 @@ def get(api: Api, asked: GetRequest) -> Later[Found | Returnable[JobDetails | No
     if not longest_s:
         return Later(jobs.get(ids), partial(_found, asked, ids))
     wait = jobs.wait_for_end(ids[0], longest_s)
-    # the token may have lost its rights meanwhile: that is checked again
+    # check again: the token may have lost its rights meanwhile
     return Later(
         wait.future,
         lambda found: Returnable(_details(asked, found)[0], None),
@@ -235,7 +234,7 @@ def _details(asked: GetRequest, jobs: Sequence[JobView | None]) -> list[JobDetai
 def _found(asked: GetRequest, ids: Sequence[str], jobs: Sequence[JobView | None]) -> Found:
     """The job of one id; for `ids`, the first jobs, and an error for each that was left out."""
     found = _details(asked, jobs)
-    if not asked.many:
+    if not asked.is_many:
         return found[0]
     left_out = ids[len(found) :]
     return Large([*found, *results(left_out, [Code.TOO_LARGE] * len(left_out))])
@@ -259,7 +258,7 @@ async def kick(api: Api, asked: KickRequest) -> Kicked:
         return Kicked(await topics.kick(asked.topic or "", state, asked.count or 1))
     ids = asked.each()
     codes = await api.jobs.kick(ids, body=body)
-    if not asked.many:
+    if not asked.is_many:
         raise_for(codes[0])
         return Kicked(1)
     return Kicked(codes.count(Code.OK), results(ids, codes))
@@ -279,7 +278,7 @@ async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
         return Rescheduled(await api.jobs.topics.reschedule_tag(tag, topic, asked.plan()))
     ids = list(dict.fromkeys(asked.each()))  # a distance moves each job once
     moved = dict(zip(ids, await api.jobs.reschedule(ids, asked.plan()), strict=True))
-    if not asked.many:
+    if not asked.is_many:
         [one] = moved.values()
         if one.code == Code.INVALID:
             raise Invalid(TOO_LATE)

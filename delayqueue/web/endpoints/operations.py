@@ -238,7 +238,7 @@ async def whoami(api: Api, asked: WhoamiRequest, request: HttpRequest) -> Access
     if asked.outbox:
         if roles.isdisjoint({Role.ADMIN, Role.PRODUCE}):
             raise Forbidden
-        api.queue.heartbeat.outboxes.tell(asked.outbox.told)
+        api.queue.heartbeat.outboxes.note(asked.outbox.report)
     allowed = [each.path for each in api.endpoints if each.allows(roles)]
     return Access(sorted(roles), list(api.scope.entries), allowed, name or LEFT_OUT)
 
@@ -281,7 +281,7 @@ async def accept_store(api: Api, asked: EmptyRequest, request: HttpRequest) -> N
     """Confirm that an emptied or replaced store is a new one, which ends the warning on all servers."""
     api.scope.check(None)
     await api.queue.store.watch.accept()
-    # whoever did it: the audit log has the page's deeds only
+    # logged here, whoever asks: the audit log has only what is done on the page
     log.warning(
         "the store is accepted as new, by %s from %s", api.guard.name_of(request), request.peer
     )

@@ -12,16 +12,7 @@ from delayqueue.domain.call import Call
 from delayqueue.domain.job import IfExists, Job
 from delayqueue.domain.push_fields import KEPT, NO_MAX_WAIT, WORDS
 from delayqueue.domain.push_rules import NEW_ID, in_group
-from delayqueue.errors import (
-    ADDED,
-    OF_CODE,
-    Code,
-    Invalid,
-    JobExists,
-    QueueError,
-    TopicFull,
-    shown,
-)
+from delayqueue.errors import ADDED, OF_CODE, Code, Invalid, JobExists, QueueError, TopicFull, shown
 from delayqueue.metrics import REQUEST_WARNINGS
 from delayqueue.net.later import Later
 from delayqueue.store.types import Pushed

@@ -43,13 +43,7 @@ from delayqueue.web.fields import (
     wait_s,
 )
 from delayqueue.web.http import HttpRequest
-from delayqueue.web.requests import (
-    IdRequest,
-    OneRequest,
-    Request,
-    RetryRequest,
-    WorkerRequest,
-)
+from delayqueue.web.requests import IdRequest, OneRequest, Request, RetryRequest, WorkerRequest
 
 RECEIPT: Final = "3f9c1e7a2b60-1f-7d31c6aa"
 BY_RECEIPT: Final = (*BAD, NoSuchJob, StaleReceipt)
@@ -183,8 +177,8 @@ def pop(api: Api, asked: PopRequest, request: HttpRequest) -> Later[PopAnswer]:
     longest_s = wait_s(given["timeout"], api.config.queue_block_timeout_s)
     poll = jobs.polls.begin(given["topic"], given["count"] or 1, longest_s)
     if given["worker"] is not None:
-        workers, who = api.queue.workers, given["worker"].who
-        if seen := workers.polls(who, asked.topic, longest_s, request.peer or ""):
+        workers, identity = api.queue.workers, given["worker"].identity
+        if seen := workers.note_poll(identity, asked.topic, longest_s, request.peer or ""):
             return _pop_of(workers, seen, jobs, poll, many=many)
     return Later(
         poll.future, lambda _: _popped(jobs, poll.take(), many=many), lambda: jobs.polls.leave(poll)
@@ -198,18 +192,18 @@ def _pop_of(
 
     def read(_: object) -> PopAnswer:
         popped = poll.take()
-        workers.took(seen, popped)
+        workers.note_taken(seen, popped)
         answer = _popped(jobs, popped, many=many)
         if answer.undelivered is not None:
             answer.undelivered = partial(lost, popped, answer.undelivered)
         return answer
 
     def lost(popped: list[Reserved], give_back: Callable[[], None]) -> None:
-        workers.left(seen, popped)
+        workers.note_left(seen, popped)
         give_back()
 
     def leave() -> None:
-        workers.left(seen)
+        workers.note_left(seen)
         jobs.polls.leave(poll)
 
     return Later(poll.future, read, leave)
@@ -277,13 +271,7 @@ def release(api: Api, asked: ReleaseRequest) -> Later[Due]:
     "/touch",
     CONSUMERS,
     errors=OF_RESERVED,
-    asks={
-        "id": "1001",
-        "receipt": RECEIPT,
-        "ttr": 300,
-        "progress": 40,
-        "message": "page 4 of 10",
-    },
+    asks={"id": "1001", "receipt": RECEIPT, "ttr": 300, "progress": 40, "message": "page 4 of 10"},
     answers={"deadline": 1795217337.354},
     stability=Stability.STABLE,
 )
@@ -313,7 +301,7 @@ def bury(api: Api, asked: BuryRequest) -> Later[None]:
 
 
 def _each(asked: EndRequest, codes: Sequence[int]) -> list[Result] | None:
-    """One id: nothing, or the error for its code. `ids`: id and code of each."""
+    """The outcome of each of `ids`; None for a single id. Raises the error for the code of a single id."""
     if asked.ids is not None:
         return results(asked.ids, codes)
     raise_for(codes[0])

@@ -15,12 +15,7 @@ from delayqueue.errors import Invalid, JobExists, NoSuchJob, TooLarge, WrongStat
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
 from delayqueue.web.fields import Body, Bounds, PushedTopic, Validate, check_body, one_of, optional
-from delayqueue.web.requests import (
-    IfNamed,
-    NameRequest,
-    PagedRequest,
-    RetryRequest,
-)
+from delayqueue.web.requests import IfNamed, NameRequest, PagedRequest, RetryRequest
 from delayqueue.web.targets import Expect, Headers, MethodWord, Timeout, Url, check_target
 
 # the fields that are a Subscriber's as they are

@@ -248,6 +248,25 @@ async def purge(api: Api, asked: PurgeRequest) -> Count:
 @endpoint("/topics", VIEWERS, methods=("POST", "GET"), asks={"match": "order"}, answers=[TOPIC])
 async def topics(api: Api, asked: TopicsRequest) -> Large[Iterable[TopicCounts]]:
     """Return topics with their exact counts."""
+    page = await _page(api, asked)
+    due_soon = await api.jobs.census.due_soon(page) if asked.due_soon else {}
+    names = [view.topic for view in page]
+    rates = await api.queue.store.history.rates(names) if asked.rates else {}
+    most_groups = {
+        view.topic: await api.jobs.census.most_groups(view.topic)
+        for view in (page if asked.groups else ())
+        if view.groups_ready is not None
+    }
+    return Large(
+        topic_counts(
+            view, due_soon.get(view.topic), rates.get(view.topic), most_groups.get(view.topic)
+        )
+        for view in page
+    )
+
+
+async def _page(api: Api, asked: TopicsRequest) -> Sequence[TopicView]:
+    """The topics that match the request, in its order, from its offset to its limit."""
     part, start = asked.match or "", asked.offset or 0
     end = None if asked.limit is None else start + asked.limit
     by_name = not (asked.only or asked.reverse) and asked.sort in {None, "topic"}
@@ -264,18 +283,4 @@ async def topics(api: Api, asked: TopicsRequest) -> Large[Iterable[TopicCounts]]
         found = [view async for view in by_turns(found) if FILTERS[asked.only](view)]
     if asked.sort or asked.reverse:  # else they come by name
         found = sorted(found, key=SORTS[asked.sort or "topic"], reverse=asked.reverse or False)
-    page = found[start:end]
-    due_soon = await api.jobs.census.due_soon(page) if asked.due_soon else {}
-    names = [view.topic for view in page]
-    rates = await api.queue.store.history.rates(names) if asked.rates else {}
-    most_groups = {
-        view.topic: await api.jobs.census.most_groups(view.topic)
-        for view in (page if asked.groups else ())
-        if view.groups_ready is not None
-    }
-    return Large(
-        topic_counts(
-            view, due_soon.get(view.topic), rates.get(view.topic), most_groups.get(view.topic)
-        )
-        for view in page
-    )
+    return found[start:end]

@@ -67,7 +67,7 @@ final class Run
             'topics' => implode(', ', $topics),
             'url' => $this->client->url(),
         ]);
-        $this->survive();
+        $this->reportAtShutdown();
         $this->signals->listen();
         try {
             while (($why = $this->signals->hasCome() ? 'a signal has come' : $limits->reached()) === null) {
@@ -132,13 +132,13 @@ final class Run
     {
         $policy = $this->policies[$job->topic];
         if ($job->attempt > $policy->lastAttempt && $this->hasKilled($job, $policy->lastAttempt)) {
-            return $this->told($job, Verdict::failed("its worker has died $policy->lastAttempt times"));
+            return $this->logged($job, Verdict::failed("its worker has died $policy->lastAttempt times"));
         }
         $this->running = $job;
         $progress = new Progress($this->client, $job, $this->log);
         try {
-            $told = $job->withProgress($progress->tell(...));
-            $verdict = Verdict::ofResult($this->lease->during($told, $this->handlers[$job->topic]));
+            $observed = $job->withProgress($progress->tell(...));
+            $verdict = Verdict::ofResult($this->lease->during($observed, $this->handlers[$job->topic]));
         } catch (\Throwable $error) { // other people's code: whatever it throws
             $verdict = Verdict::ofError($error);
         } finally {
@@ -146,7 +146,7 @@ final class Run
         }
         $progress->flush();
 
-        return $verdict->end === 'finished' ? $verdict : $this->told($job, $verdict);
+        return $verdict->end === 'finished' ? $verdict : $this->logged($job, $verdict);
     }
 
     /** Whether its worker has died that many times in a row: killed, or by a bug of PHP itself. */
@@ -162,7 +162,8 @@ final class Run
         return count($deaths) === $times;
     }
 
-    private function told(Job $job, Verdict $verdict): Verdict
+    /** Logs why an attempt has failed. Returns its verdict. */
+    private function logged(Job $job, Verdict $verdict): Verdict
     {
         $this->log->warning('job {id} of {topic}, attempt {attempt}: {message}', [
             'id' => $job->id,
@@ -224,8 +225,8 @@ final class Run
         $this->log->warning('job {id} is delivered again, because no server has taken its end', ['id' => $job->id]);
     }
 
-    /** Reports a job whose handler ends the program: by exit, a fatal error, or all the memory that PHP may take. */
-    private function survive(): void
+    /** Lets the end of the program report a job whose handler causes it: by exit, a fatal error, or all the memory that PHP may take. */
+    private function reportAtShutdown(): void
     {
         $process = getmypid();
         $this->reserve = str_repeat('x', 1 << 16);
@@ -245,7 +246,7 @@ final class Run
             $handler = $this->handlers[$job->topic];
             $message = $handler instanceof InOrder ? "$handler->running: $message" : $message;
             try {
-                $this->told($job, Verdict::failed($message))->report($this->client, $job, $this->policies[$job->topic]);
+                $this->logged($job, Verdict::failed($message))->report($this->client, $job, $this->policies[$job->topic]);
             } catch (DelayQueueException $error) {
                 $this->log->warning('job {id} is delivered again when its TTR is over: {reason}', [
                     'id' => $job->id,

@@ -25,7 +25,7 @@ export function say(text, bad = false) {
 }
 
 /** The function work; an error of it is shown as a message, or as a question for a token. */
-export const told = (work) => async (...given) => {
+export const showingErrors = (work) => async (...given) => {
   try {
     await work(...given);
   } catch (error) {
@@ -38,7 +38,7 @@ const UNDO_MS = 60000;
 
 /** Say that something was done, and offer for a minute to undo it; undo() resolves to the message to show, or to nothing for t("undone"). */
 export function sayUndoable(text, undo) {
-  const run = told(async () => say(await undo() || t("undone")));
+  const run = showingErrors(async () => say(await undo() || t("undone")));
   const toast = { text, at: performance.now(), undo: run };
   show([...toasts.filter((one) => !one.undo && !one.bad), toast]); // only the last thing can be undone
   setTimeout(() => drop(toast), UNDO_MS);
@@ -96,7 +96,7 @@ export async function ask(title, options = {}) {
 }
 
 /** Show an outcome: in the corner, or, if there are details, in the dialog until the user closes it. */
-export async function tell(title, more) {
+export async function showOutcome(title, more) {
   if (!more) { say(title); return; }
   await open([heading(title), more, h("form", { method: "dialog", class: "actions" }, h("button", { type: "submit", class: "primary" }, t("close")))]);
 }
@@ -139,7 +139,7 @@ addEventListener("keydown", (event) => { if (event.repeat && event.key === "Ente
 async function busily(component, work) {
   if (component.state.busy) return;
   component.setState({ busy: true });
-  await told(work)();
+  await showingErrors(work)();
   component.setState({ busy: false });
 }
 const busy = (component) => (component.state.busy ? "true" : null); // not disabled: that would take the focus away

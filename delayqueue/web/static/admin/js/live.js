@@ -63,8 +63,8 @@ export class Live extends Component {
     if (turn === this.turn) this.setState(next);
   };
 
-  /** For a load whose parts take different times: a function that shows a part of what view() gets at once, unless a newer load has begun. */
-  teller() {
+  /** For a load whose parts take different times: returns a function that shows a part of what view() gets at once, unless a newer load has begun. */
+  beginParts() {
     const { turn } = this;
     return (part) => {
       if (!this.left && turn === this.turn) this.setState(({ data }) => ({ data: { ...data, ...part }, at: Date.now() / 1000 }));

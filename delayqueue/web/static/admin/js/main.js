@@ -1,7 +1,7 @@
 // The frame of the page: navigation, search, language, theme, token, and which page is shown.
 
 import { call, dropToken, hasToken, may, userName } from "./api.js";
-import { told } from "./ask.js";
+import { showingErrors } from "./ask.js";
 import { Banner } from "./banner.js";
 import { goTo, h, render } from "./dom.js";
 import { zone } from "./format.js";
@@ -95,7 +95,7 @@ function switchTheme() {
   show();
 }
 
-element("search").addEventListener("submit", told(async (event) => {
+element("search").addEventListener("submit", showingErrors(async (event) => {
   event.preventDefault();
   const [asked, from] = [field.value.trim(), visit];
   if (!asked) return;

@@ -31,12 +31,12 @@ export class Overview extends Live {
 
   /** Each part is shown as soon as it is known: the counts take seconds if there are 100,000 topics. */
   async load() {
-    const tell = this.teller();
+    const showPart = this.beginParts();
     return Object.assign({}, ...await Promise.all([
-      this.past.of(this.state.past).then((past) => tell({ past })),
-      !this.state.data?.counts && call("stats", { counts: false }).then((stats) => tell({ stats })),
-      this.forecast().then((forecast) => tell({ forecast })),
-      call("stats").then((stats) => tell({ stats, counts: stats })),
+      this.past.of(this.state.past).then((past) => showPart({ past })),
+      !this.state.data?.counts && call("stats", { counts: false }).then((stats) => showPart({ stats })),
+      this.forecast().then((forecast) => showPart({ forecast })),
+      call("stats").then((stats) => showPart({ stats, counts: stats })),
     ]));
   }
 

@@ -9,7 +9,7 @@ import { t } from "../i18n.js";
 const PER = { 60: "per60", 600: "per600", 3600: "per3600" }; // by the length of a step in seconds
 const MARK_TEXTS = { started: "mark_started", outage: "mark_outage", failover: "mark_failover", clock: "mark_clock" };
 const FRESH_MS = { "3h": 10000, "2d": 60000, "30d": 60000 }; // servers record their counts every 10 s or so
-const MARKS = 5; // listed in words, of incidents and of deeds
+const MARKS = 5; // listed in words, of incidents and of actions
 const LEAST = 10; // steps of a chart; more if more of them are known
 // what a chart shows: [field, its text, colour]
 const CHARTS = {
@@ -64,7 +64,7 @@ export class Past {
 
 /** The latest incidents and the latest changes by users, so that neither kind hides the other. */
 function listed(marks) {
-  const of = (isDeed) => marks.filter(({ kind }) => (kind === "did") === isDeed).slice(0, MARKS);
+  const of = (isAction) => marks.filter(({ kind }) => (kind === "did") === isAction).slice(0, MARKS);
   return [...of(false), ...of(true)].sort((one, other) => other.at - one.at);
 }
 

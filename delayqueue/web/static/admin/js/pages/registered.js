@@ -1,7 +1,7 @@
 // Subscribers, which the server calls, and schedules, by which it pushes jobs.
 
 import { call, callPages, may } from "../api.js";
-import { action, ask, Form, sayUndoable, tell } from "../ask.js";
+import { action, ask, Form, sayUndoable, showOutcome } from "../ask.js";
 import { bodyOf, breaking, facts, firstRows, h, table, unbroken, words } from "../dom.js";
 import { exactly, length, number, relative, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
@@ -101,7 +101,7 @@ async function tryIt(name) {
   const body = await ask(t("tryIt"), { text: t("tryAsk", name), input: t("body"), value: "{}", most: 65536 });
   if (body === null) return;
   const { succeeded, status, took, message } = await call("try-subscriber", { name, body });
-  await tell(t(succeeded ? "trySucceeded" : "tryFailed"), facts([
+  await showOutcome(t(succeeded ? "trySucceeded" : "tryFailed"), facts([
     [t("httpStatus"), status || "–"], [t("took"), length(took)], [t("answer"), h("div", { class: "lines mono" }, message)],
   ]));
 }
@@ -121,7 +121,7 @@ const SCHEDULES = (old) => ({
     may("run-schedule") && action(t("runNow"), async () => {
       if (await ask(t("runNow"), { text: t("runAsk", one.name, one.topic) }) === null) return;
       const { id } = await call("run-schedule", { name: one.name });
-      await tell(t("pushedNow"), jobLink(id));
+      await showOutcome(t("pushedNow"), jobLink(id));
     }, null, "run"),
     may("schedule") && !one.declared && action(t(one.paused ? "resume" : "pause"), async () => {
       const set = (paused) => call("schedule", { name: one.name, paused, if_exists: "change" }).then(refresh);

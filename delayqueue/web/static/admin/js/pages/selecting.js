@@ -1,7 +1,7 @@
 // A page with a list of jobs: the user ticks rows, or all that match, and applies a verb to them.
 
 import { call, may } from "../api.js";
-import { action, ask, say, sayUndoable, tell, withProgress } from "../ask.js";
+import { action, ask, say, sayUndoable, showOutcome, withProgress } from "../ask.js";
 import { h } from "../dom.js";
 import { jobs, number, seconds } from "../format.js";
 import { t } from "../i18n.js";
@@ -16,8 +16,9 @@ const MOST = 100000; // jobs ticked at once: some megabytes of ids
 const NEEDS_NUMBER = 100; // more jobs than this are deleted only after the user has typed their number
 const MOST_NAMED = 200; // failures in the list
 
-// what a verb asks before it begins, the states that it is for, and how it is called for many jobs; returns [{id, code or message}]
+/** Call a verb that takes one job. Resolves to {id, code: 0}, or to {id, message} if it fails. */
 const one = (verb, request) => call(verb, request).then(() => ({ id: request.id, code: 0 }), ({ message }) => ({ id: request.id, message }));
+// what a verb asks before it begins, the states that it is for, and how it is called for many jobs: run() resolves to [{id, code or message}]
 const VERBS = {
   kick: { asks: "kickThese", states: ["buried", "delayed"], piece: PIECE, run: async (ids) => (await call("kick", { ids })).results },
   reschedule: { asks: "rescheduleThese", states: ["buried", "delayed", "ready"], piece: PIECE, run: async (ids, when) => (await call("reschedule", { ids, ...when })).results },
@@ -88,7 +89,7 @@ export async function doWith(verb, ids, about = {}) {
     });
     return done;
   }
-  await tell(t("didCount", jobs(done.length)), failed.length && [
+  await showOutcome(t("didCount", jobs(done.length)), failed.length && [
     h("p", {}, t("failedCount", number(failed.length))),
     h("ul", { class: "failed" }, failed.slice(0, MOST_NAMED).map(([id, why]) => h("li", { key: id }, h("code", {}, id), ": ", why))),
   ]);

@@ -1,7 +1,7 @@
 // A topic: its due times, and its jobs by state and range of due times.
 
 import { call, may } from "../api.js";
-import { told } from "../ask.js";
+import { showingErrors } from "../ask.js";
 import { breaking, choices, h, keepPlace, table } from "../dom.js";
 import { moment, number, time } from "../format.js";
 import { t } from "../i18n.js";
@@ -60,7 +60,7 @@ export class TopicPage extends Selecting {
     this.choose({ ...which, cursors: [""], ticked: new Map() });
   }
 
-  bound = told((name, text) => this.filter({ [name]: moment(text) }));
+  bound = showingErrors((name, text) => this.filter({ [name]: moment(text) }));
 
   /** The groups whose jobs wait: how many there are, and those with the most, each with the way to its jobs. */
   groups({ ready, held, most = [] }) {

@@ -18,7 +18,7 @@ FULL: Final = Text(
     "too many connections (max_connections); try again later",
 )
 FOR_THIS_MACHINE: Final = 16  # places beyond the limit
-FOR_OPERATORS: Final = 16  # beyond those, for requests that a Spare serves
+FOR_OPERATORS: Final = 16  # beyond those, for exempt requests (Exemption)
 UNDECIDED: Final = 32  # connections whose first request is awaited
 LEAVING: Final = 32  # refused connections whose clients may still be reading why
 BEYOND: Final = FOR_THIS_MACHINE + FOR_OPERATORS + UNDECIDED + LEAVING  # all of them
@@ -28,11 +28,11 @@ LINGER_S: Final = 1.0  # for a client to read why it is refused
 
 
 @dataclass(frozen=True, slots=True)
-class Spare:
+class Exemption:
     """Which first requests are served beyond the limit.
 
     A head ends with `end` and has at most `most_bytes`. `serve` returns the protocol that answers the request and then
-    closes, and counts it (`Connected.came`); None = it is refused.
+    closes, and counts it (`ConnectionLimit.opened`); None = it is refused.
     """
 
     end: bytes
@@ -41,34 +41,34 @@ class Spare:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class ClientProtocol:
     """How the clients of one protocol are served: `make` makes a connection, `refusal` is sent to the others."""
 
     make: Callable[[], asyncio.Protocol]
     refusal: Callable[[], bytes]
-    spare: Spare | None = None
+    exemption: Exemption | None = None
 
 
-class Connected:
+class ConnectionLimit:
     """The number of connections of this process, over all protocols; at most `most`, 0 = no limit.
 
-    Some places beyond it are kept for clients on this machine, and some for what `Door.spare` serves: whoever must find
-    out why nobody is served, is. Refusals are counted, and logged once a minute.
+    Some places beyond it are kept for clients on this machine, and some for exempt requests: so an operator can still
+    find out why clients are refused. Refusals are counted, and logged once a minute.
     """
 
     def __init__(self, most: int, metrics: Metrics) -> None:
         self._most = most
         self._metrics = metrics
         self._refused = EachMinute(self._tell)
-        self._undecided: dict[Beyond, None] = {}  # the oldest first
-        self._leaving: dict[Beyond, None] = {}  # likewise
+        self._undecided: dict[ExcessConnection, None] = {}  # the oldest first
+        self._leaving: dict[ExcessConnection, None] = {}  # likewise
         self.count = 0
 
-    def came(self) -> None:
+    def opened(self) -> None:
         """Count a connection that begins."""
         self.count += 1
 
-    def left(self) -> None:
+    def closed(self) -> None:
         """Count a connection that has ended."""
         self.count -= 1
 
@@ -76,12 +76,12 @@ class Connected:
         """Whether one more connection may be served, if it may have the next `kept` places beyond the limit, too."""
         return not 0 < self._most <= self.count - kept
 
-    def limited(self, door: Door) -> Callable[[], asyncio.Protocol]:
-        """What makes the protocol of each connection that comes in by this door."""
-        return lambda: door.make() if self.has_room() else Beyond(self, door)
+    def limited(self, clients: ClientProtocol) -> Callable[[], asyncio.Protocol]:
+        """What makes the protocol of each connection of these clients."""
+        return lambda: clients.make() if self.has_room() else ExcessConnection(self, clients)
 
-    def awaits(self, connection: "Beyond") -> None:
-        """This connection's first request will decide. If there are too many, the oldest one is refused.
+    def await_request(self, connection: "ExcessConnection") -> None:
+        """Note that this connection's first request decides. If too many are undecided, the oldest one is refused.
 
         So a storm of clients that send nothing leaves room for one that sends at once.
         """
@@ -89,11 +89,11 @@ class Connected:
         if len(self._undecided) > UNDECIDED:
             next(iter(self._undecided)).refuse()
 
-    def decided(self, connection: "Beyond") -> None:
+    def decided(self, connection: "ExcessConnection") -> None:
         """Stop waiting for the first request of this connection."""
         self._undecided.pop(connection, None)
 
-    def refuses(self, connection: "Beyond") -> None:
+    def note_refusal(self, connection: "ExcessConnection") -> None:
         """Note that this connection is being sent its refusal. If there are too many, the oldest one is cut off."""
         self._metrics.count(REFUSED, "connections")
         self._refused.happened()
@@ -101,7 +101,7 @@ class Connected:
         if len(self._leaving) > LEAVING:
             next(iter(self._leaving)).abort()
 
-    def forget(self, connection: "Beyond") -> None:
+    def forget(self, connection: "ExcessConnection") -> None:
         """Forget a connection that has ended, or is about to."""
         self.decided(connection)
         self._leaving.pop(connection, None)
@@ -114,16 +114,16 @@ class Connected:
         )
 
 
-class Beyond(asyncio.Protocol):
+class ExcessConnection(asyncio.Protocol):
     """A connection beyond the limit: it is served or refused by its address, or by its first request."""
 
     _transport: asyncio.Transport
 
-    def __init__(self, connected: Connected, door: Door) -> None:
-        self._connected = connected
-        self._door = door
+    def __init__(self, limit: ConnectionLimit, clients: ClientProtocol) -> None:
+        self._limit = limit
+        self._clients = clients
         self._head = b""
-        self._end: asyncio.TimerHandle | None = None  # of our patience
+        self._timer: asyncio.TimerHandle | None = None  # until it is refused, or cut off
         self._is_refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -131,26 +131,26 @@ class Beyond(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         kept = FOR_THIS_MACHINE if is_loopback(peer[0] if peer else None) else 0
-        if self._connected.has_room(kept):
-            self._become(self._door.make())
-        elif self._door.spare is None:
+        if self._limit.has_room(kept):
+            self._become(self._clients.make())
+        elif self._clients.exemption is None:
             self.refuse()
         else:
-            self._end = asyncio.get_running_loop().call_later(DECIDE_S, self.refuse)
-            self._connected.awaits(self)
+            self._timer = asyncio.get_running_loop().call_later(DECIDE_S, self.refuse)
+            self._limit.await_request(self)
 
     def data_received(self, data: bytes) -> None:
         """Take part of the first request's head, or all of it."""
-        spare = self._door.spare
-        if self._is_refused or spare is None:
+        exemption = self._clients.exemption
+        if self._is_refused or exemption is None:
             return
         self._head += data
-        if spare.end not in self._head:
-            if len(self._head) > spare.most_bytes:
+        if exemption.end not in self._head:
+            if len(self._head) > exemption.most_bytes:
                 self.refuse()
             return
-        has_room = self._connected.has_room(FOR_THIS_MACHINE + FOR_OPERATORS)
-        protocol = spare.serve(self._head) if has_room else None
+        has_room = self._limit.has_room(FOR_THIS_MACHINE + FOR_OPERATORS)
+        protocol = exemption.serve(self._head) if has_room else None
         if protocol is None:
             self.refuse()
         else:
@@ -159,34 +159,34 @@ class Beyond(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
         """The client is gone."""
         self._stop_waiting()
-        self._connected.forget(self)
+        self._limit.forget(self)
 
     def refuse(self) -> None:
         """Send the refusal. Closing at once would reset a connection whose client sends, and hide the refusal."""
         self._stop_waiting()
-        self._connected.decided(self)
+        self._limit.decided(self)
         self._head, self._is_refused = b"", True
-        self._transport.write(self._door.refusal())
+        self._transport.write(self._clients.refusal())
         if self._transport.can_write_eof():
             self._transport.write_eof()
-        self._end = asyncio.get_running_loop().call_later(LINGER_S, self.abort)
-        self._connected.refuses(self)
+        self._timer = asyncio.get_running_loop().call_later(LINGER_S, self.abort)
+        self._limit.note_refusal(self)
 
     def abort(self) -> None:
         """Close at once."""
         self._stop_waiting()
-        self._connected.forget(self)
+        self._limit.forget(self)
         self._transport.abort()
 
     def _become(self, protocol: asyncio.Protocol) -> None:
         """Hand the connection to this protocol, with the bytes that have arrived."""
         self._stop_waiting()
-        self._connected.decided(self)
+        self._limit.decided(self)
         protocol.connection_made(self._transport)
         self._transport.set_protocol(protocol)
         if self._head:
             protocol.data_received(self._head)
 
     def _stop_waiting(self) -> None:
-        if self._end is not None:
-            self._end.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
