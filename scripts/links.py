@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHINESE: Final = ".zh-CN.md"
+TWIN: Final = re.compile(r"(?=\.(?:md|png)$)")  # of a page or a picture
 
 
 def anchors(page: Path) -> list[str]:
@@ -21,8 +22,8 @@ def in_chinese(page: Path, link: str) -> str:
     """A link of an English page, as its Chinese twin has it: to the twin of its target, if that has one."""
     path, _, anchor = link.partition("#")
     target = page.parent / path if path else page
-    twin = target.with_name(target.name.replace(".md", CHINESE))
-    if path.startswith("http") or target.name.endswith(CHINESE) or not twin.is_file():
+    twin = target.with_name(TWIN.sub(".zh-CN", target.name))
+    if path.startswith("http") or ".zh-CN." in target.name or not twin.is_file():
         return link
-    place = path.replace(".md", CHINESE)
+    place = TWIN.sub(".zh-CN", path)
     return f"{place}#{anchors(twin)[anchors(target).index(anchor)]}" if anchor else place

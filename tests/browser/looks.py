@@ -14,6 +14,8 @@ SOURCE: Final = Path(delayqueue.web.__file__).parent / "static" / "admin" / "js"
 # the page's own table: [English, Chinese]
 TEXTS: Final[list[list[str]]] = [json.loads(pair) for pair in LINE.findall(SOURCE.read_text())]
 GAP: Final = re.compile(r"\{(\d)\}")
+LENGTH: Final = re.compile(r"(\d+)([dhm])")
+UNITS: Final = {"d": "天", "h": "小时", "m": "分"}
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,10 @@ class Look:
     def text(self, english: str) -> str:
         """The page's text for this English one. Raises LookupError if there is none.
 
-        A hint in parentheses at the end may be left out.
+        A hint in parentheses at the end may be left out. A length of time, such as 2d, has its unit's name.
         """
+        if length := LENGTH.fullmatch(english):
+            return english if self.language == "en" else f"{length[1]}{UNITS[length[2]]}"
         found = {
             (own, GAP.sub(lambda gap: self._value(match[f"gap{gap[1]}"]), chinese))
             for own, chinese in TEXTS

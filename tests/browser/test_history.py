@@ -62,7 +62,7 @@ def test_the_past_is_shown_by_minutes_and_for_days(admin: Admin, queue: Client, 
     chart.hover(position={"x": 50, "y": 50})
     # "–" before the server started, which a slow run can have left behind
     expect(tip).to_contain_text(re.compile(f"{admin.text('failed attempts')} [–0-9]"))
-    card.get_by_role("button", name="2d").click()
+    admin.press("2d", card)
     expect(card.get_by_role("heading")).to_have_text(admin.text("Jobs per 10 minutes"))
     admin.press("Lateness", card)
     box = chart.bounding_box()

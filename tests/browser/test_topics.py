@@ -280,7 +280,7 @@ def test_a_click_on_a_bar_lists_its_jobs(admin: Admin, queue: Client, topic: str
     due_s = begins_s + 30.5 * step_s
     queue.push_many([Job(topic=topic, id=f"{topic}-{n}", due=due_s) for n in range(3)])
     page = admin.open(f"topic/{topic}")
-    day = page.get_by_role("button", name="1d")
+    day = admin.button("1d")
     day.click()
     expect(day).to_have_attribute("aria-pressed", "true")
     chart = page.get_by_role("img", name=admin.text("Due times")).locator(".u-over")

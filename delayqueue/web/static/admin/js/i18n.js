@@ -260,7 +260,7 @@ const TEXTS = {
   noteAsk: ["A note on the dead letters of “{0}”, for everyone who looks at them. The note disappears when the last of these dead letters is gone, or after 30 days.", "给“{0}”的死信写一条备注，所有查看的人都能看到。最后一个死信处理完，或 30 天后，备注消失。"],
   noteHelp: ["Note (such as: being fixed, JIRA-7; empty = remove it)", "备注（如：修复中，JIRA-7；空 = 移除）"],
   buriedIn: ["Buried over time", "何时成为死信"],
-  buriedOf: ["{0} of them were buried in the last {1}", "其中 {0} 个在最近 {1} 内成为死信"],
+  buriedOf: ["{0} of them were buried in the last {1}", "其中 {0} 个在最近{1}内成为死信"],
   noReason: ["(no message)", "（无信息）"],
   example: ["for example", "例如"],
   count: ["Jobs", "任务数"],

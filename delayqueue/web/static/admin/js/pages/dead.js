@@ -3,7 +3,7 @@
 import { call, may } from "../api.js";
 import { action, ask } from "../ask.js";
 import { choices, firstRows, h, table } from "../dom.js";
-import { number, relative, time } from "../format.js";
+import { length, number, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { exportButtons } from "./exporting.js";
@@ -15,7 +15,7 @@ const MOST_IDS = 10000; // of a page
 const PAGE = firstRows(100);
 const TOPICS_SHOWN = 5;
 const COLUMNS = ["reason", "note", "count", "first", "last", "topics", "ids"];
-const SPANS = [[3600, "1h"], [86400, "1d"], [7 * 86400, "1w"], [30 * 86400, "30d"]];
+const SPANS = [3600, 86400, 7 * 86400, 30 * 86400]; // seconds
 const BARS = 24;
 const MOST_CHARS = 500; // of a note
 
@@ -52,7 +52,7 @@ export class Dead extends Live {
     return all({ start, step, steps: BARS });
   }
 
-  state = { most: PAGE, span: SPANS[1][0] };
+  state = { most: PAGE, span: SPANS[1] };
 
   run = async (verb, reason, title) => {
     const [group] = await all({ reason, ids: MOST_IDS });
@@ -69,19 +69,18 @@ export class Dead extends Live {
 
   view(groups) {
     const { most, span } = this.state;
-    const [, name] = SPANS.find(([one]) => one === span);
     const tallest = Math.max(1, ...groups.flatMap((group) => group.counts));
     const total = groups.reduce((count, group) => count + group.count, 0);
     return [
       h("div", { class: "bar" }, h("h1", {}, t("deadLetters"), " ", h("span", { class: "soft" }, number(total))), h("span", { class: "grow" }),
-        choices(SPANS, span, (chosen) => this.choose({ span: chosen }), t("buriedIn")),
+        choices(SPANS.map((one) => [one, length(one)]), span, (chosen) => this.choose({ span: chosen }), t("buriedIn")),
         exportButtons("dead-letters", COLUMNS, async () => ({ rows: await all({ ids: MOST_IDS }), cursor: "" }))),
       h("div", { class: "card" }, table([
         { name: t("reason"), class: "wide title reason", cell: (group) => [
           h("b", {}, group.reason || t("noReason")), group.note && noteOf(group.note),
           h("div", { class: "small" }, t("example"), " ", jobLink(group.ids[0])), h("div", { class: "small" }, topicsOf(group))] },
         { name: t("count"), class: "number", cell: (group) => number(group.count) },
-        { name: t("buriedIn"), class: "spark", cell: ({ counts }) => spark(counts, tallest, t("buriedOf", number(counts.reduce((sum, count) => sum + count, 0)), name)) },
+        { name: t("buriedIn"), class: "spark", cell: ({ counts }) => spark(counts, tallest, t("buriedOf", number(counts.reduce((sum, count) => sum + count, 0)), length(span))) },
         { name: t("first"), class: "time", cell: (group) => moment(group.first) },
         { name: t("last"), class: "time", cell: (group) => moment(group.last) },
         { name: t("actions"), class: "buttons", cell: ({ reason, note }) => [

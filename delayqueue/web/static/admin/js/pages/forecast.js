@@ -3,11 +3,11 @@
 import { call } from "../api.js";
 import { bars } from "../chart.js";
 import { choices, h } from "../dom.js";
-import { number } from "../format.js";
+import { length, number } from "../format.js";
 import { t } from "../i18n.js";
 
-const SPANS = [[900, "15m"], [3600, "1h"], [6 * 3600, "6h"], [86400, "1d"], [7 * 86400, "1w"], [30 * 86400, "30d"], [182 * 86400, "6M"]];
-export const FIRST_SPAN = SPANS[1][0];
+const SPANS = [900, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 180 * 86400]; // seconds
+export const FIRST_SPAN = SPANS[1];
 const BARS = 60;
 
 /** What falls due in the next `span` seconds, in a topic, or in all topics for "". */
@@ -25,7 +25,7 @@ export function forecastCard({ topic, span, step, times, counts }, onspan) {
     location.hash = topic ? `#/topic/${encodeURIComponent(JSON.stringify([topic, "delayed", range]))}` : `#/due/${range}`;
   };
   return h("section", { class: "card" },
-    h("div", { class: "bar" }, h("h2", {}, t("due")), h("span", { class: "grow" }), choices(SPANS, span, onspan, t("due"))),
+    h("div", { class: "bar" }, h("h2", {}, t("due")), h("span", { class: "grow" }), choices(SPANS.map((one) => [one, length(one)]), span, onspan, t("due"))),
     bars(t("due"), step, [times, counts], number, chosen),
     h("p", { class: "soft small" }, counts.some(Boolean) ? t("dueHint") : t("noneDue")));
 }

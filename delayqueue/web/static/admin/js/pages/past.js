@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import { past } from "../chart.js";
 import { choices, h } from "../dom.js";
-import { length, number, time } from "../format.js";
+import { length, number, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 
 const PER = { 60: "per60", 600: "per600", 3600: "per3600" }; // by the length of a step in seconds
@@ -50,7 +50,7 @@ export class Past {
     return h("section", { class: "card past" },
       h("div", { class: "bar" }, h("h2", {}, title), h("span", { class: "grow" }),
         choices(Object.keys(CHARTS).map((name) => [name, t(name)]), shows, (chosen) => onchoose({ reach, shows: chosen }), t("past")),
-        choices(Object.keys(FRESH_MS).map((span) => [span, span]), reach, (chosen) => onchoose({ reach: chosen, shows }), t("reach"))),
+        choices(Object.keys(FRESH_MS).map((span) => [span, length(seconds(span))]), reach, (chosen) => onchoose({ reach: chosen, shows }), t("reach"))),
       past(`${reach} ${shows}`, {
         label: title, step: this.known.step, marks: this.known.marks.filter(({ at, lasted }) => at + lasted >= times[0]).map((mark) => ({ ...mark, text: describe(mark) })),
         series: series.map(([, text, colour]) => [t(text), colour]), format: shows === "lateness" ? length : number,
