@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from delayqueue.config.startup import StartupError
+from delayqueue.domain.job import Reserved
 from delayqueue.domain.limit import WhenFull
 from delayqueue.engine.importer import Importer
 from delayqueue.errors import Unavailable
 from delayqueue.store.original import Place, source
 from delayqueue.store.original.source import AnotherImport, Original
 from delayqueue.store.topics import set_limit
+from delayqueue.store.verbs import RESERVE, Claim
 from tests.store.bucket import job
 from tests.waiting import until, until_async
 
@@ -378,6 +380,32 @@ async def test_a_job_that_is_pushed_to_the_new_server_while_it_is_moved_is_not_o
     await move.run()
     view = await move.view("a")
     assert (view.body, view.due_ms) == (b"new", 5)
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+@in_every_setup
+async def test_a_job_that_is_reserved_by_its_id_while_it_is_moved_goes_back_to_its_due_time(
+    move: Move, monkeypatch: pytest.MonkeyPatch, *, is_finished: bool
+) -> None:
+    """Unless it is finished at the old server meanwhile: then it is gone here, too."""
+    held: list[Reserved] = []
+
+    async def reserve() -> None:
+        for one in await move.new.store.all_of(RESERVE, [Claim("a", "nonce")]):
+            assert one.job
+            held.append(one.job)
+        if is_finished:
+            await move.old.finish("a")
+
+    await move.old.push("t", "a", HOUR_S)
+    monkeypatch.setattr(Original, "take", after(reserve, Original.take))
+    await move.run()
+    await move.new.requeue(*held)
+    arrived = await move.arrived("a")
+    assert ("a" in arrived) != is_finished
+    for state, due_s in arrived.values():
+        assert state == "delayed"
+        assert due_s == pytest.approx(time.time() + HOUR_S, abs=NEAR_S)
 
 
 class Killed(Exception):

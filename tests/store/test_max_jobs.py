@@ -11,7 +11,9 @@ from delayqueue.domain.job import Job
 from delayqueue.errors import Code
 from delayqueue.store.registry import DueJobs, Entry, OccurrenceJob
 from delayqueue.store.verbs import PUSH
+from tests.processes import StoreServer
 from tests.store.bucket import HOUR_MS, Bucket, a_moment, calls_of, job, with_functions
+from tests.store.conftest import connect
 from tests.store.test_groups import CALL, many, of
 
 FULL = Code.TOPIC_FULL
@@ -265,6 +267,17 @@ async def test_broken_settings_bound_nothing(bucket: Bucket) -> None:
     assert await bucket.push(job("c")) == [Code.OK]
     await bucket.redis.delete(bucket.key("topics"))
     await bucket.redis.hset(bucket.key("topics"), "t", "")
+
+
+async def test_a_topic_of_the_same_name_in_another_database_does_not_lift_it(
+    valkey_server: StoreServer,
+) -> None:
+    """The functions that a store keeps built serve all its databases."""
+    async with connect(valkey_server) as one, connect(valkey_server) as another:
+        full, free = Bucket.over(one), Bucket.over(another)
+        await bound(full)
+        await free.push(job("free"))
+        assert await full.push(*[job(str(n)) for n in range(MOST + 1)]) == [Code.OK] * MOST + [FULL]
 
 
 @with_functions

@@ -4,7 +4,8 @@
 
 local room = {}  -- its functions: Lua allows 200 local variables in a script
 do  -- limits the scope of the rest
-  local known, known_since = {}, 0  -- by topic in its bucket, false = it may have any number
+  -- By the server process that asks, since databases of a store share this, and by topic in its bucket; false = it may have any number.
+  local known, known_since = {}, 0
 
   -- What bounds the pushes of a topic, false = nothing: { most: jobs in this bucket, nil = any number, all: in all buckets, drops:
   -- whether the oldest gives way, keeps_order: whether the order in groups is strict }.
@@ -12,7 +13,7 @@ do  -- limits the scope of the rest
   function room.bound_of(topic, is_asked)
     local KNOWN_MS = 1000
     if math.abs(now - known_since) > KNOWN_MS then known, known_since = {}, now end
-    local name = tag .. topic
+    local name = sender .. tag .. topic
     if is_asked or known[name] == nil then
       local limit = settings_of(topic, redis.pcall('HGET', TOPICS, topic) or '').limit  -- a broken key bounds nothing
       local most = limit and limit.share and limit.share.max_jobs
