@@ -2,7 +2,8 @@
 
 The store is told that somebody waits (await_end.lua), and the script that ends or buries the job, of whatever process,
 announces it. An announcement can get lost, or come from an older version of the server, which makes none: so the store
-is asked again every few seconds. Nothing else is asked meanwhile.
+is asked again every few seconds. Nothing else is asked meanwhile. An announcement can also be about a job of another
+database of the store, which share their channels: so the job is read before its clients are answered.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from itertools import chain, count
 from typing import Final
 
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import JobView
+from delayqueue.domain.job import JobView, State
 from delayqueue.engine.deadlines import Deadlines
 from delayqueue.errors import Unavailable
 from delayqueue.store.store import Store
@@ -20,6 +21,7 @@ from delayqueue.store.verbs import AWAIT_END, GET
 from delayqueue.tasks import at_most, batched
 
 LOOK_S: Final = 5.0  # until the store is asked again; it remembers for three times as long
+TO_END: Final = (State.DELAYED, State.READY, State.RESERVED)  # a buried job has ended here
 TOGETHER: Final = 500  # ids in one question: about 3 ms of the store's time
 
 Views = Sequence[JobView | None]  # of one job; None = it does not exist
@@ -78,8 +80,10 @@ class EndWaits:
         wait.future.cancel()
 
     def ended(self, job_id: str) -> None:
-        """Answer the clients that wait for this job: a script has ended it."""
-        self._answer(list(self._by_id.get(job_id, ())))
+        """Answer the clients that wait for this job if it has ended, as was announced."""
+        for wait in self._by_id.get(job_id, ()):
+            reading = self._store.run(GET, (job_id,), wait.scope)
+            reading.add_done_callback(partial(self._has_read_ended, wait))
 
     def resync(self) -> None:
         """Ask the store again soon: announcements may have been lost."""
@@ -149,6 +153,13 @@ class EndWaits:
             wait.future.set_exception(error)
         else:
             wait.future.set_result(reading.result())
+
+    def _has_read_ended(self, wait: EndWait, reading: asyncio.Future[list[JobView | None]]) -> None:
+        if reading.cancelled() or reading.exception() is not None:
+            return  # it is looked at again
+        [view] = reading.result()
+        if (view is None or view.state not in TO_END) and self._remove(wait):
+            wait.future.set_result([view])
 
     def _remove(self, wait: EndWait) -> bool:
         """Forget a wait; returns whether it was still open."""

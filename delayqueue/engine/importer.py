@@ -225,10 +225,15 @@ class Importer:
         return takes
 
     async def _settle(self, dues_ms: Mapping[bytes, int | None]) -> None:
-        """Give staged jobs their due times, and drop those without one: they were not removed from the original."""
-        await self._store.run(
+        """Give staged jobs their due times, and drop those without one: they were not removed from the original.
+
+        Raises Unavailable if the store refuses that for one of them.
+        """
+        settled = await self._store.run(
             SETTLE, [Settlement(text(one), due) for one, due in dues_ms.items()], EVERYWHERE
         )
+        if Code.UNAVAILABLE in settled:
+            raise Unavailable
 
     def _count(self, take: Take, place: Place | None, *, done: bool) -> None:
         if not done:  # it has changed since it was read

@@ -8,7 +8,8 @@ KEYS there are
 - `T:probe`, which never exists: whether a server takes writes (health.py);
 - `T["TOPIC*", ...]`, no key: how a script is told which topics the client may reach (access.py);
 - `T:ready`, a pub/sub channel: "sender count topic" when jobs became ready, without a topic those with a call; "sender
-  0 id" when an awaited one has ended: to an older version of the server, no job of a topic that nobody asks for.
+  0 id" when an awaited one has ended: to an older version of the server, no job of a topic that nobody asks for. All
+  databases of the store share it.
 """
 
 from collections.abc import Mapping

@@ -384,7 +384,7 @@ HOLD: Final = Verb[Holding, int | NotHeld]("hold", dump_rows, _held, NotHeld.UNK
 RESTORE: Final = Verb[Taken, bool](
     "restore",
     lambda jobs: dump_rows([(job.raw_id, job.record, job.run, job.was_first) for job in jobs]),
-    lambda jobs, _: [False] * len(jobs),
+    lambda _, reply: [code == LOST for code in reply.results],
     lost=True,
     large_part=attrgetter("record"),
 )

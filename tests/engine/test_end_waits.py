@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.job import State
 from delayqueue.engine import end_waits
 from delayqueue.engine.end_waits import EndWaits
 from delayqueue.store.verbs import AWAIT_END, Verb
@@ -38,7 +40,11 @@ class Going:
             self.looks.append(scope)
             loop.call_soon(answer.set_result, [(each, scope) in self.going for each in ids])
         else:
-            loop.call_soon(answer.set_result, [None])
+            views = [
+                SimpleNamespace(state=State.DELAYED) if (each, scope) in self.going else None
+                for each in ids
+            ]
+            loop.call_soon(answer.set_result, views)
         return answer
 
 
@@ -63,6 +69,20 @@ async def test_a_job_that_one_client_no_longer_reaches_has_not_ended_for_another
         await until(lambda: len(store.looks) >= 4)
         await until(ours.future.done)
         assert not other.future.done()
+
+
+async def test_a_job_of_that_id_in_another_database_ends_no_wait() -> None:
+    """The databases of a store share their channels."""
+    store = Going(("a", EVERYWHERE))
+    async with waits_on(store) as waits:
+        wait = waits.wait("a", 30, EVERYWHERE)
+        waits.ended("a")
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not wait.future.done()
+        store.going.clear()
+        waits.ended("a")
+        await until(wait.future.done)
 
 
 async def test_after_a_lost_announcement_the_store_is_asked_once() -> None:

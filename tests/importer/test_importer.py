@@ -16,7 +16,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.original import Place, source
 from delayqueue.store.original.source import AnotherImport, Original
 from delayqueue.store.topics import set_limit
-from delayqueue.store.verbs import RESERVE, Claim
+from delayqueue.store.verbs import RESERVE, STAGED_DUE_MS, Claim
 from tests.store.bucket import job
 from tests.waiting import until, until_async
 
@@ -406,6 +406,24 @@ async def test_a_job_that_is_reserved_by_its_id_while_it_is_moved_goes_back_to_i
     for state, due_s in arrived.values():
         assert state == "delayed"
         assert due_s == pytest.approx(time.time() + HOUR_S, abs=NEAR_S)
+
+
+async def test_jobs_to_which_the_store_refuses_their_time_get_it_by_the_next_import(
+    move: Move, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delayed, kept = move.new.key("delay:t"), move.new.key("kept")
+
+    async def spoil() -> None:
+        await move.new.redis.rename(delayed, kept)
+        await move.new.spoil("delay:t")
+
+    await move.old.push("t", "a", HOUR_S)
+    monkeypatch.setattr(Original, "take", after(spoil, Original.take))
+    with pytest.raises(Unavailable):
+        await move.run()
+    await move.new.redis.rename(kept, delayed)
+    await move.run()
+    assert (await move.view("a")).due_ms < STAGED_DUE_MS
 
 
 class Killed(Exception):

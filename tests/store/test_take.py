@@ -165,3 +165,11 @@ async def test_a_take_that_is_undone_leaves_the_result_of_a_later_job(bucket: Bu
     await bucket.store.all_of(RESTORE, [taken])
     view = await bucket.view("a")
     assert (view.state, view.body) == ("finished", b"of its id")
+
+
+@pytest.mark.usefixtures("poison")
+async def test_a_job_whose_take_cannot_be_undone_is_told_lost(bucket: Bucket) -> None:
+    await bucket.push(job("a"), job("b", topic="u"))
+    taken = [*await bucket.take(), *await bucket.take(topic="u")]
+    await bucket.spoil("done:t")
+    assert await bucket.store.all_of(RESTORE, taken) == [True, False]

@@ -11,8 +11,9 @@ Each verb is a file, and its head declares:
 
 A verb's file returns the function that does it, which gets the call's arguments (ARGV); of its keys, _keys.lua makes
 names. What stands before that is built once: the library builds all parts and verbs at its first call and keeps them,
-so a local variable there keeps its value from one call to the next, whatever the bucket, and also if the call failed: a
-verb that uses it first sets it, unless it must be remembered (push.lua: `known`). A script is built again at each call.
+so a local variable there keeps its value from one call to the next, whatever the bucket or the database, and also if
+the call failed: a verb that uses it first sets it, unless it must be remembered (push.lua: `known`). A script is built
+again at each call.
 
 What a script must do:
 

@@ -4,7 +4,7 @@
 -- flags  allow-oom
 -- waits  never
 -- ARGV  id, record, run ("" = none), "1" if the others of its group waited for it, else "0", for each job
--- returns {}
+-- returns for each OK, or UNAVAILABLE if a broken key, or a store that refuses, has cost it
 -- keeps: a job that was pushed with the same id since stays, and so does its kept record.
 local function restore(id, job, run, was_first)
   check_keys(job)
@@ -23,9 +23,11 @@ local function restore(id, job, run, was_first)
 end
 
 return function(ARGV)
+  local results = {}
   for at = 1, #ARGV, 4 do
     local id, job = ARGV[at], unpack_record(ARGV[at + 1])
-    if job and call('HEXISTS', JOBS, id) == 0 then pcall(restore, id, job, ARGV[at + 2], ARGV[at + 3]) end
+    local is_whole = not job or call('HEXISTS', JOBS, id) == 1 or pcall(restore, id, job, ARGV[at + 2], ARGV[at + 3])
+    results[#results + 1] = is_whole and OK or UNAVAILABLE
   end
-  return {}
+  return results
 end
