@@ -5,7 +5,6 @@ import gc
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -26,8 +25,8 @@ from delayqueue.server.declarations import Declarations
 from delayqueue.server.frontend import Frontend
 from delayqueue.server.loops import Loop, running
 from delayqueue.server.open_files import OpenFiles, most_connections, warn_of_limit
+from delayqueue.server.ports import with_free_port
 from delayqueue.server.process import Process
-from delayqueue.server.processes import bound
 from delayqueue.server.reload import announce
 from delayqueue.server.settings import Settings
 from delayqueue.server.store_opening import StoreOpening, build_store
@@ -69,7 +68,7 @@ class Service:
 
         Raises StartupError if that is impossible, LoopDied if something that it needs has ended.
         """
-        config, process = _with_port(settings.config), self._process
+        config, process = with_free_port(settings.config), self._process
         store = build_store(self._servers, config, Layout(config.bucket_size))
         opening = StoreOpening(store, config, self._socket_path, is_first=process.number == 1)
         await opening.begin()
@@ -155,15 +154,6 @@ class Service:
         ):
             log.info("serving beanstalkd clients on %s", config.beanstalk_address)
             yield
-
-
-def _with_port(config: Config) -> Config:
-    """The config with a free port in place of 0, for the log and the server's name."""
-    if config.bind_address.port:
-        return config
-    with bound(config.bind_address) as port:
-        address = config.bind_address._replace(port=port.getsockname()[1])
-    return replace(config, bind_address=address)
 
 
 def _queue(store: Store, config: Config, process: Process) -> DelayQueue:
