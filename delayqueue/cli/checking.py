@@ -12,7 +12,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.loading import load
 from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.server.declarations import check_sections
-from delayqueue.server.serve import check_addresses
+from delayqueue.server.ports import check_addresses
 from delayqueue.server.settings import Settings
 from delayqueue.server.tracing import check_tracing
 from delayqueue.store.buckets import Buckets

@@ -50,18 +50,20 @@ class Declarations:
         self._waits = False  # for the store, and the log has said so
         queue.store.watch.on_other_data(self._declare_again)
 
+    async def begin(self, *, is_replacement: bool) -> None:
+        """Declare the sections; in a replacement, let run() do so if no other process of this server has.
+
+        If one has, another server may have declared its own by now. Raises StartupError as declare() does.
+        """
+        if not is_replacement:
+            await self.declare()
+        elif self._declared[0] != self._settings.revision:
+            self._undeclared.set()
+
     def use(self, settings: Settings) -> None:
         """Let run() declare the sections of these settings."""
         self._settings = settings
         self._undeclared.set()
-
-    def take_over(self) -> None:
-        """Let run() declare the sections if no other process of this server has.
-
-        If one has, another server may have declared its own by now.
-        """
-        if self._declared[0] != self._settings.revision:
-            self._undeclared.set()
 
     def _declare_again(self) -> None:
         if self._settings.config.sections is not None:

@@ -37,11 +37,6 @@ class Process(NamedTuple):
     folder: Path | None = None
 
     @property
-    def shares_port(self) -> bool:
-        """Whether others listen on its port, too."""
-        return self.folder is not None
-
-    @property
     def is_replacement(self) -> bool:
         """Whether it takes the place of one that has served."""
         return self.pulses[self.number - 1] != 0

@@ -15,7 +15,6 @@ from typing import NoReturn, cast
 
 from delayqueue.config.build import code_digest
 from delayqueue.config.startup import StartupError
-from delayqueue.config.values import Address
 from delayqueue.tasks import at_most, left_when
 
 log = logging.getLogger(__name__)
@@ -89,36 +88,6 @@ async def supervise(
     for ended in await asyncio.gather(*keepers, return_exceptions=True):
         if isinstance(ended, BaseException):
             raise ended
-
-
-def bound(address: Address) -> socket.socket:
-    """A socket that is bound there. Raises OSError if somebody listens there, or holds the port."""
-    family, kind, protocol, _, place = socket.getaddrinfo(
-        address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    port = socket.socket(family, kind, protocol)
-    try:
-        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:  # as asyncio's listeners
-            port.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        port.bind(place)
-    except OSError:
-        port.close()
-        raise
-    return port
-
-
-def hold(port: socket.socket) -> None:
-    """Hold a bound port for the workers until it is closed: they would share it with other programs, too.
-
-    Raises OSError if somebody else has begun to hold it, or to listen there.
-    """
-    if sys.platform != "linux":  # elsewhere a socket cannot cease to listen
-        return
-    port.listen(0)  # of all that are bound to the port, the kernel lets one listen
-    port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
-    port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # which those of the workers have
-    port.shutdown(socket.SHUT_RDWR)  # it stays bound, but only workers accept
 
 
 def let_supervisor_reload() -> None:

@@ -1,12 +1,11 @@
 """Starts the server: this process serves, or it supervises several that do."""
 
 import asyncio
-import errno
 import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,19 +13,16 @@ from typing import NamedTuple
 
 import uvloop
 
-from delayqueue.config.config import Config, reached_at
+from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError, StoreUnwell
-from delayqueue.config.values import Address
 from delayqueue.log import set_up
-from delayqueue.net.listener import unusable
 from delayqueue.server.declarations import check_sections
 from delayqueue.server.loops import Loop, log_unheard, running
+from delayqueue.server.ports import check_addresses, held_ports
 from delayqueue.server.process import NONE_DECLARED, Process
 from delayqueue.server.processes import (
     HELD_BACK,
     SameCode,
-    bound,
-    hold,
     kill_hanging,
     let_supervisor_reload,
     shared_numbers,
@@ -85,7 +81,7 @@ async def serve(config: Config) -> None:
             await begin(running(loops, signals.stop))
             first = Process(pulses, declared, folder=folder)
             prepare = partial(_prepared, reloader, socket_path, SameCode(), first)
-            ports = lifetimes.enter_context(_held_ports(config))
+            ports = lifetimes.enter_context(held_ports(config))
             await supervise(config.workers, prepare, signals.stop, ports=ports)
 
 
@@ -150,46 +146,3 @@ def _prepare_loop() -> Signals:
     loop.add_signal_handler(signal.SIGINT, signals.stop.set)
     loop.add_signal_handler(signal.SIGHUP, signals.reload.set)
     return signals
-
-
-def check_addresses(config: Config, *, may_be_taken: bool = True) -> None:
-    """Raises StartupError if an address is impossible, or both are one.
-
-    Or in use, unless it `may_be_taken`, as it is while this server runs.
-    """
-    other = config.beanstalk_address
-    if other and other.port and reached_at(other) == config.own_address:
-        raise StartupError(
-            f"beanstalk_address = {other}: bind_address is there; choose another port",
-            key="beanstalk_address",
-        )
-    for key, address in _addresses(config).items():
-        if not address.port and config.workers > 1:
-            raise StartupError(
-                f"{key} = {address}: each worker would listen on another port; name one", key=key
-            )
-        try:
-            bound(address).close()
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE or not may_be_taken:
-                raise unusable(address, error, key) from error
-
-
-@contextmanager
-def _held_ports(config: Config) -> Iterator[list[socket.socket]]:
-    """The ports, held for the workers. Raises StartupError if another program has taken one meanwhile."""
-    with ExitStack() as ports:
-        found = []
-        for key, address in _addresses(config).items():
-            try:
-                found.append(ports.enter_context(bound(address)))
-                hold(found[-1])
-            except OSError as error:
-                raise unusable(address, error, key) from error
-        yield found
-
-
-def _addresses(config: Config) -> dict[str, Address]:
-    """The addresses to listen on, by setting."""
-    found = {"bind_address": config.bind_address, "beanstalk_address": config.beanstalk_address}
-    return {key: address for key, address in found.items() if address is not None}

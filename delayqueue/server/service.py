@@ -5,7 +5,6 @@ import gc
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -16,18 +15,14 @@ from delayqueue.delivery.call_guard import CallGuard
 from delayqueue.delivery.job_calls import JobCalls
 from delayqueue.delivery.subscribed_topics import SubscribedTopics
 from delayqueue.engine.queue import DelayQueue
-from delayqueue.metrics import CONNECTIONS, UNANSWERED_BYTES, Metrics, Snapshot
-from delayqueue.net.connection_limit import ConnectionLimit
-from delayqueue.net.limits import ClientLimits
-from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
-from delayqueue.net.unread import Unread
-from delayqueue.server import listening
+from delayqueue.metrics import Snapshot
 from delayqueue.server.declarations import Declarations
 from delayqueue.server.frontend import Frontend
+from delayqueue.server.listening import accepting_clients
 from delayqueue.server.loops import Loop, running
-from delayqueue.server.open_files import OpenFiles, most_connections, warn_of_limit
+from delayqueue.server.open_files import OpenFiles, warn_of_limit
+from delayqueue.server.ports import with_free_port
 from delayqueue.server.process import Process
-from delayqueue.server.processes import bound
 from delayqueue.server.reload import announce
 from delayqueue.server.settings import Settings
 from delayqueue.server.store_opening import StoreOpening, build_store
@@ -41,8 +36,6 @@ from delayqueue.web.metrics import process_figures
 
 log = logging.getLogger(__name__)
 
-# A request holds at most this many times max_body: a batch of jobs, or one body in JSON escapes.
-BODIES_PER_REQUEST: Final = 8
 PULSE_S: Final = 0.5  # between two checks of whether this process works
 BEGIN_S: Final = 1.0  # at most, for the first ticks in a store that is open
 
@@ -69,63 +62,48 @@ class Service:
 
         Raises StartupError if that is impossible, LoopDied if something that it needs has ended.
         """
-        config, process = _with_port(settings.config), self._process
+        config, process = with_free_port(settings.config), self._process
         store = build_store(self._servers, config, Layout(config.bucket_size))
         opening = StoreOpening(store, config, self._socket_path, is_first=process.number == 1)
         await opening.begin()
         queue = _queue(store, config, process)
-        async with AsyncExitStack() as lifetimes:
-            begin = lifetimes.enter_async_context
-
-            traced = await begin(tracing(config, process.name(config)))
-            webhooks = await begin(traced.webhooks(AddressGuard(config.webhook_allow)))
-            calls = await begin(_calls(config, queue, traced))
+        async with (
+            tracing(config, process.name(config)) as traced,
+            traced.webhooks(AddressGuard(config.webhook_allow)) as webhooks,
+            _calls(config, queue, traced) as calls,
+        ):
             deliveries = {"delivery": SubscribedTopics(queue, webhooks), **calls}
             figures = partial(_figures, queue)
             frontend = Frontend(
                 settings, queue, webhooks, traced.front, partial(process.all_figures, figures)
             )
             sections = Declarations(settings, queue, process.declared)
-            if process.is_replacement:
-                sections.take_over()
-            else:
-                await sections.declare()
+            await sections.begin(is_replacement=process.is_replacement)
             _freeze_objects()
-
-            await begin(process.sharing_figures(figures))
-            await begin(aclosing(queue.history))
-            await begin(aclosing(queue))
             loops = self._background(opening, queue, deliveries) | {
                 "sections": sections.run,
                 "settings": partial(_use_news, news, settings, frontend, sections),
             }
-            await begin(running(loops, self._stop))
-            for each in deliveries.values():
-                await begin(aclosing(each))
-
-            limits = _limits(config, queue.metrics)
-            await begin(self._beanstalk(config, frontend, limits))
-            await begin(  # its /readyz says that all is open
-                listening.http(
-                    frontend,
-                    config.bind_address,
-                    frontend.tls,
-                    limits=limits,
-                    most_bytes=_most_bytes(config),
-                    reuse_port=process.shares_port,
-                )
-            )
-            await _until_ready(queue)
-            await begin(running({"pulse": partial(_pulse, queue, process)}, self._stop))
-            await begin(_draining(queue, frontend, deliveries))
-
-            process.beat()  # if it dies from now on, another one is_replacement
-            if process.number == 1:
-                warn_of_limit(config.max_connections)
-                log.info("this is delay-queue %s", build())
-            log.info("serving on %s%s", config.bind_address, frontend.log_suffix)
-            await self._stop.wait()
-            log.info("stopping")
+            async with (
+                process.sharing_figures(figures),
+                aclosing(queue.history),
+                aclosing(queue),
+                running(loops, self._stop),
+                _finishing_calls(deliveries),
+                accepting_clients(config, frontend, queue.metrics),
+            ):
+                await _until_ready(queue)
+                async with (
+                    running({"pulse": partial(_pulse, queue, process)}, self._stop),
+                    _draining(queue, frontend, deliveries),
+                ):
+                    process.beat()  # if it dies from now on, another one is_replacement
+                    if process.number == 1:
+                        warn_of_limit(config.max_connections)
+                        log.info("this is delay-queue %s", build())
+                    log.info("serving on %s%s", config.bind_address, frontend.log_suffix)
+                    await self._stop.wait()
+                    log.info("stopping")
 
     def _background(
         self, opening: StoreOpening, queue: DelayQueue, deliveries: Mapping[str, Delivery]
@@ -137,33 +115,6 @@ class Service:
         if replicas := queue.store.durability.replicas:
             loops["replicas"] = partial(replicas.watch, self._servers)
         return loops | {name: each.run for name, each in deliveries.items()}
-
-    @asynccontextmanager
-    async def _beanstalk(
-        self, config: Config, frontend: Frontend, limits: ClientLimits
-    ) -> AsyncIterator[None]:
-        """Serve clients of beanstalkd, too, if the config has an address for them."""
-        if config.beanstalk_address is None:
-            yield
-            return
-        async with listening.beanstalk(
-            frontend.beanstalk,
-            config.beanstalk_address,
-            frontend.tls if config.beanstalk_tls else None,
-            limits=limits,
-            reuse_port=self._process.shares_port,
-        ):
-            log.info("serving beanstalkd clients on %s", config.beanstalk_address)
-            yield
-
-
-def _with_port(config: Config) -> Config:
-    """The config with a free port in place of 0, for the log and the server's name."""
-    if config.bind_address.port:
-        return config
-    with bound(config.bind_address) as port:
-        address = config.bind_address._replace(port=port.getsockname()[1])
-    return replace(config, bind_address=address)
 
 
 def _queue(store: Store, config: Config, process: Process) -> DelayQueue:
@@ -196,6 +147,17 @@ async def _calls(
         yield {"calls": calls}
 
 
+def _figures(queue: DelayQueue) -> Snapshot:
+    """The figures of this process."""
+    return queue.metrics.snapshot() | process_figures()
+
+
+def _freeze_objects() -> None:
+    """Hide permanent objects from the garbage collector: each time it went through them, requests waited for 40 ms."""
+    gc.collect()
+    gc.freeze()
+
+
 async def _use_news(
     news: AsyncIterator[Settings], known: Settings, frontend: Frontend, sections: Declarations
 ) -> None:
@@ -208,6 +170,15 @@ async def _use_news(
         announce(settings)
 
 
+@asynccontextmanager
+async def _finishing_calls(deliveries: Mapping[str, Delivery]) -> AsyncIterator[None]:
+    """At its end, wait for calls in flight, but not for long."""
+    async with AsyncExitStack() as ends:
+        for each in deliveries.values():
+            ends.push_async_callback(each.aclose)
+        yield
+
+
 async def _until_ready(queue: DelayQueue) -> None:
     """Wait until /readyz is well, which takes a first tick; but not for a store that is unwell.
 
@@ -216,6 +187,16 @@ async def _until_ready(queue: DelayQueue) -> None:
     async with at_most(BEGIN_S):
         while queue.store.closed is None and await queue.unready_buckets():  # noqa: ASYNC110  # it sets no event
             await asyncio.sleep(0.01)
+
+
+async def _pulse(queue: DelayQueue, process: Process) -> None:
+    """Show that this process works: if a timer hangs, its pulse gets old. And that it can accept connections."""
+    open_files = OpenFiles(queue.metrics)
+    while True:
+        open_files.look()
+        if (age_s := queue.timers.try_age_s()) is not None:
+            process.beat(age_s)
+        await asyncio.sleep(PULSE_S if age_s is not None else START_S)
 
 
 @asynccontextmanager
@@ -230,38 +211,3 @@ async def _draining(
             each.stop()
         frontend.beanstalk.drain()
         await queue.drain()
-
-
-def _figures(queue: DelayQueue) -> Snapshot:
-    """The figures of this process."""
-    return queue.metrics.snapshot() | process_figures()
-
-
-def _limits(config: Config, metrics: Metrics) -> ClientLimits:
-    """What all clients of this process may take together; what they take is shown in `metrics`."""
-    connections = ConnectionLimit(most_connections(config.max_connections), metrics)
-    unanswered = Unanswered(LONGEST_TOGETHER * _most_bytes(config), metrics)
-    metrics.show(CONNECTIONS, lambda: connections.count)
-    metrics.show(UNANSWERED_BYTES, lambda: unanswered.bytes)
-    return ClientLimits(connections, unanswered, Unread())
-
-
-def _most_bytes(config: Config) -> int:
-    """How long a request may be."""
-    return BODIES_PER_REQUEST * config.max_body_bytes
-
-
-def _freeze_objects() -> None:
-    """Hide permanent objects from the garbage collector: each time it went through them, requests waited for 40 ms."""
-    gc.collect()
-    gc.freeze()
-
-
-async def _pulse(queue: DelayQueue, process: Process) -> None:
-    """Show that this process works: if a timer hangs, its pulse gets old. And that it can accept connections."""
-    open_files = OpenFiles(queue.metrics)
-    while True:
-        open_files.look()
-        if (age_s := queue.timers.try_age_s()) is not None:
-            process.beat(age_s)
-        await asyncio.sleep(PULSE_S if age_s is not None else START_S)

@@ -17,7 +17,8 @@ import pytest
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.server import processes as server_processes
-from delayqueue.server.processes import bound, hold, kill_hanging, supervise
+from delayqueue.server.ports import bound, hold
+from delayqueue.server.processes import kill_hanging, supervise
 from tests.api_client import open_api
 from tests.figures import scrape
 from tests.processes import LOOPBACK, REPOSITORY, Processes, QueueServer, StoreServer, free_port

@@ -11,8 +11,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.net.listener import listen
-from delayqueue.server.processes import bound, hold
-from delayqueue.server.serve import check_addresses
+from delayqueue.server.ports import bound, check_addresses, hold
 from tests.processes import LOOPBACK, free_port
 
 CONNECTIONS = 50
