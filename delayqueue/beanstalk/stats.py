@@ -9,8 +9,9 @@ from typing import Final
 
 from delayqueue import __version__
 from delayqueue.beanstalk.server import LOST, BeanstalkServer
-from delayqueue.domain.job import FailedAttempt, JobView, State
+from delayqueue.domain.job import FailedAttempt, State
 from delayqueue.store.census import TopicView
+from delayqueue.store.types import JobView
 
 # The messages of jobs that a connection puts back, and of the timer. They tell apart what is counted for a job.
 RELEASED: Final = "released"

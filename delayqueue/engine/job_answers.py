@@ -6,7 +6,6 @@ from typing import Final
 from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.answers.jobs import (
     Attempt,
-    HeldBy,
     JobCall,
     JobDetails,
     Progress,
@@ -19,8 +18,6 @@ from delayqueue.domain.job import (
     USUAL_PRIORITY,
     AttemptProgress,
     FailedAttempt,
-    HoldUp,
-    JobView,
     Reserved,
     ResultRecord,
     State,
@@ -29,6 +26,7 @@ from delayqueue.domain.push_fields import KEPT, POPPED
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.domain.text import readable
 from delayqueue.store.record import text
+from delayqueue.store.types import JobView
 
 # /take leaves out the texts that a job does not have
 NO_TEXTS: Final = dict.fromkeys(KEPT, LEFT_OUT)
@@ -56,7 +54,7 @@ def job_details(job: JobView, *, options: bool = False) -> JobDetails:
         attempts=tuple(map(_attempt, job.attempts)),
         results=tuple(map(_result, job.results)),
         group=job.texts.get("group", LEFT_OUT),
-        held_by=held_by(job.held_by) if job.held_by else LEFT_OUT,
+        held_by=job.held_by or LEFT_OUT,
         call=job_call(job.call) if job.call else LEFT_OUT,
         worker=readable(job.worker) if job.worker else LEFT_OUT,
         put_off_until=job.ready_ms / 1000 if is_put_off else LEFT_OUT,
@@ -70,11 +68,6 @@ def job_details(job: JobView, *, options: bool = False) -> JobDetails:
 def _attempt(one: FailedAttempt) -> Attempt:
     worker = readable(one.worker) if one.worker else LEFT_OUT
     return Attempt(one.attempt, one.started_ms / 1000, one.ended_ms / 1000, one.message, worker)
-
-
-def held_by(one: HoldUp) -> HeldBy:
-    """What holds up a ready job."""
-    return HeldBy(one.id, one.state, seconds(one.until_ms))
 
 
 def _progress(one: AttemptProgress) -> Progress:

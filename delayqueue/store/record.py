@@ -13,18 +13,19 @@ from operator import methodcaller
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
+from delayqueue.answers.answer import seconds
+from delayqueue.answers.jobs import HeldBy
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import (
     USUAL_PRIORITY,
     AttemptProgress,
     FailedAttempt,
-    HoldUp,
-    JobView,
     Reserved,
     ResultRecord,
     State,
 )
 from delayqueue.domain.push_fields import KEPT, POPPED
+from delayqueue.store.types import JobView
 
 # the start of a record, and the length of its header
 PLAIN, FULL = b"0", b"1"
@@ -213,9 +214,10 @@ def _texts(options: Mapping[str, Any], wanted: Mapping[str, str]) -> dict[str, s
     return {name: options[kept_as] for name, kept_as in wanted.items() if options.get(kept_as)}
 
 
-def hold_up(raw_id: bytes, state: bytes, until_ms: bytes) -> HoldUp:
+def held_by(raw_id: bytes, state: bytes, until_ms: bytes) -> HeldBy:
     """What holds up a ready job, from what a script tells of it (_turns.lua)."""
-    return HoldUp(text(raw_id), State(state.decode()), int(until_ms) if until_ms else None)
+    until = seconds(int(until_ms)) if until_ms else None
+    return HeldBy(text(raw_id), State(state.decode()), until)
 
 
 def own_due_ms(record: Record, options: Mapping[str, Any]) -> int:
