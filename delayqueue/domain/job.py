@@ -130,17 +130,6 @@ class Reserved:
 
 
 @dataclass(slots=True)
-class FailedAttempt:
-    """A reservation that failed: by a release, a bury or an expired TTR. `worker`: who had it, "" = unknown."""
-
-    attempt: int
-    started_ms: int
-    ended_ms: int
-    message: str
-    worker: str = ""
-
-
-@dataclass(slots=True)
 class ResultRecord:
     """A subscriber's result for a job. `due_ms`: when it may be called again, None = never; 0 = at once."""
 
@@ -151,12 +140,3 @@ class ResultRecord:
     started_ms: int
     ended_ms: int
     due_ms: int | None
-
-
-@dataclass(slots=True)
-class AttemptProgress:
-    """How far an attempt is, as its worker has told at a time; `percent` None = it has told only the message."""
-
-    percent: float | None
-    message: str
-    at_ms: int

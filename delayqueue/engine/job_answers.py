@@ -4,27 +4,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from delayqueue.answers.answer import LEFT_OUT, seconds
-from delayqueue.answers.jobs import (
-    Attempt,
-    JobCall,
-    JobDetails,
-    Progress,
-    ReservedJob,
-    SubscriberResult,
-    TakenJob,
-)
+from delayqueue.answers.jobs import JobCall, JobDetails, ReservedJob, SubscriberResult, TakenJob
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import (
-    USUAL_PRIORITY,
-    AttemptProgress,
-    FailedAttempt,
-    Reserved,
-    ResultRecord,
-    State,
-)
+from delayqueue.domain.job import USUAL_PRIORITY, Reserved, ResultRecord, State
 from delayqueue.domain.push_fields import KEPT, POPPED
 from delayqueue.domain.receipt import receipt_for
-from delayqueue.domain.text import readable
 from delayqueue.store.record import text
 from delayqueue.store.types import JobView
 
@@ -51,27 +35,18 @@ def job_details(job: JobView, *, options: bool = False) -> JobDetails:
         due=job.due_ms / 1000,
         started=seconds(job.started_ms),
         ended=seconds(job.ended_ms),
-        attempts=tuple(map(_attempt, job.attempts)),
+        attempts=job.attempts,
         results=tuple(map(_result, job.results)),
         group=job.texts.get("group", LEFT_OUT),
         held_by=job.held_by or LEFT_OUT,
         call=job_call(job.call) if job.call else LEFT_OUT,
-        worker=readable(job.worker) if job.worker else LEFT_OUT,
+        worker=job.worker or LEFT_OUT,
         put_off_until=job.ready_ms / 1000 if is_put_off else LEFT_OUT,
-        progress=_progress(job.progress) if job.progress else LEFT_OUT,
+        progress=job.progress or LEFT_OUT,
         retry=retry if options else LEFT_OUT,
         retain=seconds(job.retain_ms or None) if options else LEFT_OUT,
         expires=seconds(job.expire_ms or None) if options else LEFT_OUT,
     )
-
-
-def _attempt(one: FailedAttempt) -> Attempt:
-    worker = readable(one.worker) if one.worker else LEFT_OUT
-    return Attempt(one.attempt, one.started_ms / 1000, one.ended_ms / 1000, one.message, worker)
-
-
-def _progress(one: AttemptProgress) -> Progress:
-    return Progress(one.percent, one.message, one.at_ms / 1000)
 
 
 def _result(result: ResultRecord) -> SubscriberResult:

@@ -13,17 +13,10 @@ from operator import methodcaller
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from delayqueue.answers.answer import seconds
-from delayqueue.answers.jobs import HeldBy
+from delayqueue.answers.answer import LEFT_OUT, seconds
+from delayqueue.answers.jobs import Attempt, HeldBy, Progress
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import (
-    USUAL_PRIORITY,
-    AttemptProgress,
-    FailedAttempt,
-    Reserved,
-    ResultRecord,
-    State,
-)
+from delayqueue.domain.job import USUAL_PRIORITY, Reserved, ResultRecord, State
 from delayqueue.domain.push_fields import KEPT, POPPED
 from delayqueue.store.types import JobView
 
@@ -101,8 +94,8 @@ class Run:
     attempt: int
     started_ms: int
     results: tuple[ResultRecord, ...]
-    notes: tuple[FailedAttempt, ...]
-    progress: AttemptProgress | None  # of the last attempt
+    notes: tuple[Attempt, ...]
+    progress: Progress | None  # of the last attempt
 
 
 def parse_run(raw: bytes) -> Run:
@@ -141,7 +134,7 @@ def _parse_results(raw: bytes) -> list[ResultRecord]:
 
 
 def _parse_notes(run: Run, raw: bytes, at: int) -> None:
-    notes: list[FailedAttempt] = []
+    notes: list[Attempt] = []
     worker = ""
     while head := _NOTE.match(raw, at):
         at = head.end() + int(head[4])
@@ -152,11 +145,12 @@ def _parse_notes(run: Run, raw: bytes, at: int) -> None:
         elif not attempt and UNKNOWN_PROGRESS <= started_ms <= LATEST_PROGRESS:
             hundredths = started_ms - UNKNOWN_PROGRESS - 1
             percent = None if hundredths < 0 else hundredths / 100
-            run.progress = AttemptProgress(percent, message, ended_ms)
+            run.progress = Progress(percent, message, ended_ms / 1000)
         else:
             if attempt not in {0, run.attempt}:
                 run.progress = None  # another attempt has begun since
-            notes.append(FailedAttempt(attempt, started_ms, ended_ms, message, worker))
+            started, ended = started_ms / 1000, ended_ms / 1000
+            notes.append(Attempt(attempt, started, ended, message, worker or LEFT_OUT))
             worker = ""
     run.notes = tuple(notes)
 

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from delayqueue.answers.jobs import HeldBy
+from delayqueue.answers.jobs import Attempt, HeldBy, Progress
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import (
-    AttemptProgress,
-    FailedAttempt,
     PolledTopic,
     Reserved,
     ResultRecord,
@@ -191,7 +189,7 @@ class JobView:
     created_ms: int
     started_ms: int | None
     ended_ms: int | None
-    attempts: tuple[FailedAttempt, ...]
+    attempts: tuple[Attempt, ...]
     results: tuple[ResultRecord, ...]
     priority: int
     remarks: tuple[str, ...]
@@ -201,7 +199,7 @@ class JobView:
     call: Call | None
     texts: dict[str, str] = field(default_factory=dict)  # those of its push that it has
     worker: str = ""
-    progress: AttemptProgress | None = None
+    progress: Progress | None = None
     held_by: HeldBy | None = None
 
 
