@@ -6,12 +6,7 @@ from typing import Final, NamedTuple
 
 from delayqueue.answers.jobs import Attempt, HeldBy, Progress
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import (
-    PolledTopic,
-    Reserved,
-    ResultRecord,
-    State,
-)
+from delayqueue.domain.job import PolledTopic, Reserved, ResultRecord, State
 from delayqueue.errors import Code, Text
 
 # Topics, and how many of their jobs became ready; CALLS for those with a call.
