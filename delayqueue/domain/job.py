@@ -127,16 +127,3 @@ class Reserved:
     def late_from_ms(self) -> int:
         """Since when it is late: it was due, and there. A client may push a job whose time is over."""
         return max(self.due_ms, self.created_ms)
-
-
-@dataclass(slots=True)
-class ResultRecord:
-    """A subscriber's result for a job. `due_ms`: when it may be called again, None = never; 0 = at once."""
-
-    subscriber: str
-    succeeded: bool
-    message: str
-    attempts: int
-    started_ms: int
-    ended_ms: int
-    due_ms: int | None

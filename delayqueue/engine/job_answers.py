@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from delayqueue.answers.answer import LEFT_OUT, seconds
-from delayqueue.answers.jobs import JobCall, JobDetails, ReservedJob, SubscriberResult, TakenJob
+from delayqueue.answers.jobs import JobCall, JobDetails, ReservedJob, TakenJob
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import USUAL_PRIORITY, Reserved, ResultRecord, State
+from delayqueue.domain.job import USUAL_PRIORITY, Reserved, State
 from delayqueue.domain.push_fields import KEPT, POPPED
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.store.record import text
@@ -36,7 +36,7 @@ def job_details(job: JobView, *, options: bool = False) -> JobDetails:
         started=seconds(job.started_ms),
         ended=seconds(job.ended_ms),
         attempts=job.attempts,
-        results=tuple(map(_result, job.results)),
+        results=job.results,
         group=job.texts.get("group", LEFT_OUT),
         held_by=job.held_by or LEFT_OUT,
         call=job_call(job.call) if job.call else LEFT_OUT,
@@ -46,18 +46,6 @@ def job_details(job: JobView, *, options: bool = False) -> JobDetails:
         retry=retry if options else LEFT_OUT,
         retain=seconds(job.retain_ms or None) if options else LEFT_OUT,
         expires=seconds(job.expire_ms or None) if options else LEFT_OUT,
-    )
-
-
-def _result(result: ResultRecord) -> SubscriberResult:
-    return SubscriberResult(
-        subscriber=result.subscriber,
-        status="succeeded" if result.succeeded else "failed",
-        attempts=result.attempts,
-        started=result.started_ms / 1000,
-        ended=result.ended_ms / 1000,
-        due=seconds(result.due_ms),
-        message=result.message,
     )
 
 

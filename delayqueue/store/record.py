@@ -14,9 +14,9 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from delayqueue.answers.answer import LEFT_OUT, seconds
-from delayqueue.answers.jobs import Attempt, HeldBy, Progress
+from delayqueue.answers.jobs import Attempt, HeldBy, Progress, SubscriberResult
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import USUAL_PRIORITY, Reserved, ResultRecord, State
+from delayqueue.domain.job import USUAL_PRIORITY, Reserved, State
 from delayqueue.domain.push_fields import KEPT, POPPED
 from delayqueue.store.types import JobView
 
@@ -93,7 +93,7 @@ class Run:
 
     attempt: int
     started_ms: int
-    results: tuple[ResultRecord, ...]
+    results: tuple[SubscriberResult, ...]
     notes: tuple[Attempt, ...]
     progress: Progress | None  # of the last attempt
 
@@ -115,18 +115,18 @@ def parse_run(raw: bytes) -> Run:
     return run
 
 
-def _parse_results(raw: bytes) -> list[ResultRecord]:
+def _parse_results(raw: bytes) -> list[SubscriberResult]:
     """Unreadable results count as none, as in the scripts."""
     with suppress(*_UNREADABLE, KeyError, AttributeError):
         return [
-            ResultRecord(
+            SubscriberResult(
                 subscriber=str(result["name"]),
-                succeeded=bool(result["ok"]),
-                message=str(result["message"]),
+                status="succeeded" if result["ok"] else "failed",
                 attempts=int(result["attempts"]),
-                started_ms=int(result["started"]),
-                ended_ms=int(result["ended"]),
-                due_ms=None if result.get("due") is None else int(result["due"]),
+                started=int(result["started"]) / 1000,
+                ended=int(result["ended"]) / 1000,
+                due=None if result.get("due") is None else int(result["due"]) / 1000,
+                message=str(result["message"]),
             )
             for result in (json.loads(raw) if raw else ())
         ]

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from delayqueue.answers.jobs import Attempt, HeldBy, Progress
+from delayqueue.answers.jobs import Attempt, HeldBy, Progress, SubscriberResult
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import PolledTopic, Reserved, ResultRecord, State
+from delayqueue.domain.job import PolledTopic, Reserved, State
 from delayqueue.errors import Code, Text
 
 # Topics, and how many of their jobs became ready; CALLS for those with a call.
@@ -185,7 +185,7 @@ class JobView:
     started_ms: int | None
     ended_ms: int | None
     attempts: tuple[Attempt, ...]
-    results: tuple[ResultRecord, ...]
+    results: tuple[SubscriberResult, ...]
     priority: int
     remarks: tuple[str, ...]
     retry_ms: tuple[int, ...] | None
