@@ -162,7 +162,9 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class JobView:
-    """All about a job. `message` is the last one that a consumer left; a time that was not reached is None.
+    """All about a job, for HTTP, beanstalkd's protocol and delivery. The classes of answers/ in it have seconds.
+
+    `message` is the last one that a consumer left; a time that was not reached is None.
 
     `ready_ms` is `due_ms`, or later if its call has been put off until then, for want of a place at its host.
 
