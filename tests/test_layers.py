@@ -47,7 +47,7 @@ KNOWS: Final[dict[str, set[str]]] = {
     "answers": {"domain"},
     "keys": set(),
     "config": {"ground", "domain", "keys"},
-    "types": {"ground", "domain"},
+    "types": {"ground", "domain", "answers"},
     "scripts": {"domain", "ground"},
     "servers": BASE | {"net", "scripts"},
     "store": BELOW_STORE,

@@ -9,8 +9,9 @@ from typing import Final
 
 from delayqueue import __version__
 from delayqueue.beanstalk.server import LOST, BeanstalkServer
-from delayqueue.domain.job import FailedAttempt, JobView, State
+from delayqueue.domain.job import State
 from delayqueue.store.census import TopicView
+from delayqueue.store.types import JobView
 
 # The messages of jobs that a connection puts back, and of the timer. They tell apart what is counted for a job.
 RELEASED: Final = "released"
@@ -50,9 +51,9 @@ def _name(text: str) -> str:
 def job_stats(number: int, job: JobView, held_s: float | None) -> bytes:
     """The statistics of a job; the asking connection holds it for `held_s` more seconds, None = it does not."""
     now_ms = time() * 1000
-    since_ms = job.attempts[-1].ended_ms if job.attempts else job.created_ms
+    since_ms = round(job.attempts[-1].ended * 1000) if job.attempts else job.created_ms
     left_ms = 0.0
-    buries = _ended_by(BURIED, job.attempts)
+    buries = _ended_by(BURIED, job)
     if job.state is State.DELAYED:
         left_ms = job.ready_ms - now_ms
     elif held_s is not None:
@@ -71,16 +72,16 @@ def job_stats(number: int, job: JobView, held_s: float | None) -> bytes:
             "time-left": int(max(0, left_ms) / 1000),
             "file": 0,
             "reserves": job.attempt + job.remarks.count(LOST),
-            "timeouts": _ended_by(TIMED_OUT, job.attempts),
-            "releases": _ended_by(RELEASED, job.attempts),
+            "timeouts": _ended_by(TIMED_OUT, job),
+            "releases": _ended_by(RELEASED, job),
             "buries": buries,
             "kicks": buries - (job.state is State.BURIED),
         }
     )
 
 
-def _ended_by(message: str, attempts: Sequence[FailedAttempt]) -> int:
-    return sum(attempt.message == message for attempt in attempts)
+def _ended_by(message: str, job: JobView) -> int:
+    return sum(attempt.message == message for attempt in job.attempts)
 
 
 def tube_stats(server: BeanstalkServer, topic: TopicView) -> bytes:

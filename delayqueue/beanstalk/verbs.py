@@ -18,11 +18,12 @@ from delayqueue.beanstalk.stats import (
     tube_stats,
     yaml_list,
 )
-from delayqueue.domain.job import LIVE_STATES, MAX_DELAY_S, JobView, State
+from delayqueue.domain.job import LIVE_STATES, MAX_DELAY_S, State
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Code, NoSuchJob, StaleReceipt, Unavailable, WrongState
 from delayqueue.metrics import REFUSED
 from delayqueue.store.census import TopicView
+from delayqueue.store.types import JobView
 from delayqueue.store.verbs import Ending
 
 

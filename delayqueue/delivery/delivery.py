@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any, Self, TypeVar
 
+from delayqueue.answers.jobs import SubscriberResult
 from delayqueue.delivery.failure_log import FailureLog
 from delayqueue.delivery.outcome import EarlierResult, Event, WebhookOutcome
-from delayqueue.domain.job import Reserved, ResultRecord
+from delayqueue.domain.job import Reserved
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
 from delayqueue.domain.text import clean
 from delayqueue.domain.troubles import Kind
@@ -62,8 +63,8 @@ class Delivery:
         self._failures = failures
         self._place = place or nullcontext()
         self._begun_with: Sequence[Subscriber] = ()
-        self._earlier: dict[str, ResultRecord] = {}  # of earlier deliveries
-        self._began_ms = 0  # this delivery, if there were any
+        self._earlier = dict[str, SubscriberResult]()  # of earlier deliveries
+        self._began = 0.0  # this delivery, in unix seconds, if there were any
         self._results: dict[str, EarlierResult] = {}  # in calling order
         self._again: set[str] = set()  # failed, and will be called again
 
@@ -94,7 +95,8 @@ class Delivery:
             subscriber = self._due(name)
             if subscriber is None:
                 if (result := self._earlier.get(name)) is not None:
-                    self._note(name, result.succeeded, result.message, result.due_ms)
+                    is_done = result.status == "succeeded"
+                    self._note(name, is_done, result.message, result.due)
                 continue
             if self._stopping.is_set():
                 self._jobs.polls.requeue([self._job])
@@ -110,13 +112,13 @@ class Delivery:
         if view is None:
             raise NoSuchJob
         self._earlier = {result.subscriber: result for result in view.results}
-        self._began_ms = view.started_ms or 0
+        self._began = (view.started_ms or 0) / 1000
 
     def _due(self, name: str) -> Subscriber | None:
         """The subscriber if it must be called in this delivery, in its present form; None if it was removed."""
         earlier = self._earlier.get(name)
         if earlier is not None and (
-            earlier.succeeded or earlier.due_ms is None or earlier.due_ms > self._began_ms
+            earlier.status == "succeeded" or earlier.due is None or earlier.due > self._began
         ):
             return None
         return next((one for one in self._subscribers() if one.name == name), None)
@@ -226,9 +228,9 @@ class Delivery:
         """Whether a failed subscriber is not called again, and its failure does not keep the job from ending."""
         return subscriber.on_failure is OnFailure.CONTINUE and subscriber.name not in self._again
 
-    def _note(self, name: str, succeeded: bool, message: str, again_ms: int | None) -> None:
+    def _note(self, name: str, succeeded: bool, message: str, again: float | None) -> None:
         self._results[name] = EarlierResult(succeeded, message)
-        if not succeeded and again_ms is not None:
+        if not succeeded and again is not None:
             self._again.add(name)
 
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:

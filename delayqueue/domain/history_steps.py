@@ -42,7 +42,7 @@ MAX_ACTION_CHARS: Final = 300
 
 
 class Mark(NamedTuple):
-    """An incident: `kind` is started, outage, failover or clock. server "" = it concerns all.
+    """An incident, as it is written: `kind` is started, outage, failover or clock. server "" = it concerns all.
 
     Of an ACTION it is who did it, a line feed, and what: versions that do not know this kind show it as it is.
     """
@@ -58,12 +58,3 @@ class HistoryStep(NamedTuple):
 
     counts: Counts
     depth: Depth | None
-
-
-class HistorySteps(NamedTuple):
-    """Consecutive steps, the first at `start_ms`; and the marks since then, newest first."""
-
-    start_ms: int
-    now_ms: int
-    steps: list[HistoryStep | None]
-    marks: list[Mark]

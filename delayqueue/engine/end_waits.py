@@ -13,10 +13,11 @@ from itertools import chain, count
 from typing import Final
 
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import JobView, State
+from delayqueue.domain.job import State
 from delayqueue.engine.deadlines import Deadlines
 from delayqueue.errors import Unavailable
 from delayqueue.store.store import Store
+from delayqueue.store.types import JobView
 from delayqueue.store.verbs import AWAIT_END, GET
 from delayqueue.tasks import at_most, batched
 

@@ -111,8 +111,8 @@ class HistoryRecorder:
             return [
                 Row(view.topic, NO_COUNTS, _depth(view)) for view in await census.of(list(named))
             ]
-        views = [view for view in await census.all() if sum(_depth(view))]
-        views.sort(key=lambda view: -sum(_depth(view)))
+        views = [view for view in await census.all() if view.jobs]
+        views.sort(key=lambda view: -view.jobs)
         return [
             Row(TopicSum.ALL, NO_COUNTS, _sum(views)),
             *(Row(view.topic, NO_COUNTS, _depth(view)) for view in views[:MOST_TOPICS]),

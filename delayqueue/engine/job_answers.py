@@ -4,31 +4,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from delayqueue.answers.answer import LEFT_OUT, seconds
-from delayqueue.answers.jobs import (
-    Attempt,
-    HeldBy,
-    JobCall,
-    JobDetails,
-    Progress,
-    ReservedJob,
-    SubscriberResult,
-    TakenJob,
-)
+from delayqueue.answers.jobs import JobCall, JobDetails, ReservedJob, TakenJob
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import (
-    USUAL_PRIORITY,
-    AttemptProgress,
-    FailedAttempt,
-    HoldUp,
-    JobView,
-    Reserved,
-    ResultRecord,
-    State,
-)
+from delayqueue.domain.job import USUAL_PRIORITY, Reserved, State
 from delayqueue.domain.push_fields import KEPT, POPPED
 from delayqueue.domain.receipt import receipt_for
-from delayqueue.domain.text import readable
 from delayqueue.store.record import text
+from delayqueue.store.types import JobView
 
 # /take leaves out the texts that a job does not have
 NO_TEXTS: Final = dict.fromkeys(KEPT, LEFT_OUT)
@@ -53,43 +35,17 @@ def job_details(job: JobView, *, options: bool = False) -> JobDetails:
         due=job.due_ms / 1000,
         started=seconds(job.started_ms),
         ended=seconds(job.ended_ms),
-        attempts=tuple(map(_attempt, job.attempts)),
-        results=tuple(map(_result, job.results)),
+        attempts=job.attempts,
+        results=job.results,
         group=job.texts.get("group", LEFT_OUT),
-        held_by=held_by(job.held_by) if job.held_by else LEFT_OUT,
+        held_by=job.held_by or LEFT_OUT,
         call=job_call(job.call) if job.call else LEFT_OUT,
-        worker=readable(job.worker) if job.worker else LEFT_OUT,
+        worker=job.worker or LEFT_OUT,
         put_off_until=job.ready_ms / 1000 if is_put_off else LEFT_OUT,
-        progress=_progress(job.progress) if job.progress else LEFT_OUT,
+        progress=job.progress or LEFT_OUT,
         retry=retry if options else LEFT_OUT,
         retain=seconds(job.retain_ms or None) if options else LEFT_OUT,
         expires=seconds(job.expire_ms or None) if options else LEFT_OUT,
-    )
-
-
-def _attempt(one: FailedAttempt) -> Attempt:
-    worker = readable(one.worker) if one.worker else LEFT_OUT
-    return Attempt(one.attempt, one.started_ms / 1000, one.ended_ms / 1000, one.message, worker)
-
-
-def held_by(one: HoldUp) -> HeldBy:
-    """What holds up a ready job."""
-    return HeldBy(one.id, one.state, seconds(one.until_ms))
-
-
-def _progress(one: AttemptProgress) -> Progress:
-    return Progress(one.percent, one.message, one.at_ms / 1000)
-
-
-def _result(result: ResultRecord) -> SubscriberResult:
-    return SubscriberResult(
-        subscriber=result.subscriber,
-        status="succeeded" if result.succeeded else "failed",
-        attempts=result.attempts,
-        started=result.started_ms / 1000,
-        ended=result.ended_ms / 1000,
-        due=seconds(result.due_ms),
-        message=result.message,
     )
 
 

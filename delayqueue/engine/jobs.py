@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Final
 
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import Job, JobView, Reserved
+from delayqueue.domain.job import Job, Reserved
 from delayqueue.engine.end_waits import EndWait
 from delayqueue.engine.polls import Polls
 from delayqueue.engine.take_service import TakeService
@@ -18,7 +18,15 @@ from delayqueue.errors import OF_CODE, Code
 from delayqueue.store.listings import Listings, read_jobs
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
-from delayqueue.store.types import Moved, Plan, Postponement, Pushed, Recording, Reservation
+from delayqueue.store.types import (
+    JobView,
+    Moved,
+    Plan,
+    Postponement,
+    Pushed,
+    Recording,
+    Reservation,
+)
 from delayqueue.store.verbs import (
     BURY,
     DELETE,

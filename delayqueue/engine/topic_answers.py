@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.answers.topics import GroupCounts, Limits, TopicCounts, TopicGroups, TopicRates
 from delayqueue.domain.limit import Limit
-from delayqueue.store.census import SOON_S, GroupView, TopicView
+from delayqueue.store.census import SOON_S, TopicView
 
 
 def topic_counts(
     view: TopicView,
     due_soon: Sequence[int] | None = None,
     rates: TopicRates | None = None,
-    most_groups: Sequence[GroupView] | None = None,
+    most_groups: list[GroupCounts] | None = None,
 ) -> TopicCounts:
     """A topic. `due_soon`: its jobs that fall due within each of SOON_S, None = not counted; `most_groups` alike."""
     return TopicCounts(
@@ -30,11 +30,11 @@ def topic_counts(
     )
 
 
-def _groups(view: TopicView, most: Sequence[GroupView] | None) -> TopicGroups:
+def _groups(view: TopicView, most: list[GroupCounts] | None) -> TopicGroups:
     return TopicGroups(
         ready=view.groups_ready or 0,
         held=view.groups_held or 0,
-        most=LEFT_OUT if most is None else [GroupCounts(*each) for each in most],
+        most=LEFT_OUT if most is None else most,
     )
 
 

@@ -25,15 +25,15 @@ from redis.exceptions import (
 )
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.job import CALLS, JobView, Reserved, State
+from delayqueue.domain.job import CALLS, Reserved, State
 from delayqueue.metrics import SCRIPT_SECONDS, Histogram, Metrics
 from delayqueue.store.connection import Wait
 from delayqueue.store.durability import Durability, Requirement
-from delayqueue.store.record import ended_view, hold_up, live_view, reserved_job, text
+from delayqueue.store.record import ended_view, held_by, live_view, reserved_job, text
 from delayqueue.store.scripts import Script, ScriptHead, Scripts
 from delayqueue.store.server import Server
 from delayqueue.store.servers import Servers
-from delayqueue.store.types import NO_CHANGE, SOON_MS, Arrivals, Change, Reservation
+from delayqueue.store.types import NO_CHANGE, SOON_MS, Arrivals, Change, JobView, Reservation
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -124,7 +124,7 @@ def job_view(
             return ended_view(job_id, record)
         found = live_view(job_id, State(state.decode()), record, run)
         found.worker = text(worker)
-        found.held_by = hold_up(*held) if held else None
+        found.held_by = held_by(*held) if held else None
         return found
     return None
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 from heapq import merge
 from itertools import starmap
 from operator import add, attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
+from delayqueue.answers.topics import GroupCounts
 from delayqueue.domain.limit import Limit
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.call import or_none
@@ -75,14 +76,6 @@ class TopicView:
         self.paused_until_ms = _of_known(min, self.paused_until_ms, counts.paused_until_ms)
         self.limit = self.limit or counts.limit
         self.filled = max(self.filled, counts.filled)
-
-
-class GroupView(NamedTuple):
-    """A group of a topic: its ready jobs, and those in hand."""
-
-    group: str
-    ready: int
-    reserved: int
 
 
 _row: Callable[[TopicView], tuple[Any, ...]] = attrgetter(
@@ -167,14 +160,14 @@ class Census:
                     found[name] = tuple(map(add, found[name], counts))
         return found
 
-    async def most_groups(self, topic: str) -> list[GroupView]:
+    async def most_groups(self, topic: str) -> list[GroupCounts]:
         """The MOST_GROUPS groups of a topic with the most ready jobs, the largest first."""
-        found: dict[str, GroupView] = {}
+        found: dict[str, GroupCounts] = {}
         for bucket in self._store.in_force:
             named = iter((await bucket.run("groups", [topic, MOST_GROUPS])).results)
             for raw, ready, reserved in zip(named, named, named, strict=True):
-                before = found.get(text(raw), GroupView(text(raw), 0, 0))
-                found[before.group] = GroupView(
+                before = found.get(text(raw), GroupCounts(text(raw), 0, 0))
+                found[before.group] = GroupCounts(
                     before.group, before.ready + ready, before.reserved + reserved
                 )
         return sorted(found.values(), key=lambda one: (-one.ready, one.group))[:MOST_GROUPS]

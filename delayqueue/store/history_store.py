@@ -4,17 +4,18 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from delayqueue.answers.servers import HistoryMark
 from delayqueue.answers.topics import TopicRates
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.history_steps import (
+    ACTION,
     FINEST,
     MOST_TOPICS,
     NO_COUNTS,
     RINGS,
     HistoryStep,
-    HistorySteps,
     Mark,
     Ring,
     Row,
@@ -33,6 +34,14 @@ FIGURES: Final = re.compile(rb"(\d*)," * 11)
 _numbers: Callable[[Counts], tuple[int, ...]] = attrgetter(*(each.name for each in fields(Counts)))
 RATES: Final = [each.name for each in fields(TopicRates)]
 MARK: Final = re.compile(r"(\d+) (\w+) (\d+) (.*)", re.DOTALL)
+
+
+class HistorySteps(NamedTuple):
+    """Consecutive steps, the first at `start_ms`; and the marks since then, newest first."""
+
+    start_ms: int
+    steps: list[HistoryStep | None]
+    marks: list[HistoryMark]
 
 
 class HistoryStore:
@@ -59,7 +68,6 @@ class HistoryStore:
         last: int | str = ""
         packed: list[bytes] = []
         raw_marks: list[bytes] = []
-        now_ms = -1
         while len(packed) < ring.places:
             back = ring.places - 1 - len(packed)
             what = [*ring, MOST_TOPICS, back, min(piece, back + 1), last, int(not packed)]
@@ -68,12 +76,10 @@ class HistoryStore:
             reply = await self._bucket.run("history", what, scope)
             last, found, raw = reply.results
             packed += found
-            if now_ms < 0:
-                raw_marks, now_ms = raw, reply.now_ms
+            raw_marks += raw  # only in the first answer
         start_ms = (int(last) - ring.places + 1) * ring.step_ms
-        known = (_mark(raw, now_ms) for raw in raw_marks)
-        marks = [mark for mark in known if mark and now_ms - mark.ago_ms >= start_ms]
-        return HistorySteps(start_ms, now_ms, [_step(each) for each in packed], marks)
+        marks = [mark for mark in map(_mark, raw_marks) if mark and mark.at >= start_ms / 1000]
+        return HistorySteps(start_ms, [_step(each) for each in packed], marks)
 
     async def rates(self, topics: Sequence[str]) -> dict[str, TopicRates]:
         """How often things happened within the last minute, of those topics of which that is known."""
@@ -109,10 +115,15 @@ def _step(packed: bytes) -> HistoryStep | None:
     return HistoryStep(Counts(*counts), depth)
 
 
-def _mark(raw: bytes, now_ms: int) -> Mark | None:
+def _mark(raw: bytes) -> HistoryMark | None:
     """Parse a mark; None if it is not one."""
     parts = MARK.fullmatch(text(raw))
-    return parts and Mark(parts[2], now_ms - int(parts[1]), int(parts[3]), parts[4])
+    if not parts:
+        return None
+    kind, server = parts[2], parts[4]
+    by, what = server.split("\n", 1) if kind == ACTION and "\n" in server else ("", "")
+    server = "" if kind == ACTION else server
+    return HistoryMark(int(parts[1]) / 1000, kind, int(parts[3]) / 1000, server, by, what)
 
 
 def _rates(

@@ -8,8 +8,10 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import Field, TypeAdapter
 
+from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.answers.jobs import Findings, FoundJob
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import HoldUp, JobView, State
+from delayqueue.domain.job import State
 from delayqueue.errors import Invalid
 from delayqueue.store.call import job_view
 from delayqueue.store.paging import (
@@ -26,9 +28,9 @@ from delayqueue.store.paging import (
     read_place,
     write_cursor,
 )
-from delayqueue.store.record import hold_up, parse_run, text
+from delayqueue.store.record import held_by, parse_run, text
 from delayqueue.store.store import Store
-from delayqueue.store.types import START, Found, Listing, Position, Range, TagPlace
+from delayqueue.store.types import START, Found, JobView, Listing, Position, Range, TagPlace
 from delayqueue.store.verbs import GET, WEIGH
 from delayqueue.tasks import batched
 
@@ -75,25 +77,6 @@ class Filters(NamedTuple):
 
 
 NO_FILTERS: Final = Filters()
-
-
-class Hit(NamedTuple):
-    """A job that was found; `group`: "" = it is in none; `held_by`: as in JobView."""
-
-    id: str
-    topic: str
-    state: str
-    due_ms: int
-    group: str
-    held_by: HoldUp | None
-
-
-class SearchResult(NamedTuple):
-    """The jobs found among the `looked` that were searched; `cursor` leads on, "" = all have been searched."""
-
-    jobs: list[Hit]
-    looked: int
-    cursor: str
 
 
 class DeadLetter(NamedTuple):
@@ -199,7 +182,7 @@ class Listings:
 
     async def find(
         self, wanted: Wanted, limit: int, cursor: str, filters: Filters = NO_FILTERS
-    ) -> SearchResult:
+    ) -> Findings:
         """Jobs with these texts, in no particular order, until about `limit` are found, or enough was searched.
 
         If more follow within the same reach, the cursor leads to them. Raises Invalid if the cursor does not come from
@@ -214,7 +197,7 @@ class Listings:
         if place is None or bucket >= self._store.buckets.count:
             raise Invalid(BAD)
         kind, scan = place.groups()
-        jobs: list[Hit] = []
+        jobs: list[FoundJob] = []
         looked = 0
         for _ in range(PIECES_PER_SEARCH):
             reply = await self._store.bucket(bucket).run(
@@ -230,12 +213,12 @@ class Listings:
             if scan == "0":
                 bucket, kind = (bucket + 1, "job") if kind == "ended" else (bucket, "ended")
             if bucket >= self._store.buckets.count:
-                return SearchResult(jobs, looked, "")
-        return SearchResult(jobs, looked, write_cursor(search, bucket, f"{kind} {scan}"))
+                return Findings(jobs, looked, "")
+        return Findings(jobs, looked, write_cursor(search, bucket, f"{kind} {scan}"))
 
     async def _exact(
-        self, bucket: int, hits: list[Hit], wanted: Wanted, message_part: str
-    ) -> list[Hit]:
+        self, bucket: int, hits: list[FoundJob], wanted: Wanted, message_part: str
+    ) -> list[FoundJob]:
         """The hits that have the whole of each text: the script compares only the ends of long ones.
 
         Python's search takes as long as the text, whatever is in it; Lua's as long as both multiplied.
@@ -345,9 +328,15 @@ def _is_long(part: str) -> bool:
 
 def _found(
     raw_id: bytes, topic: bytes, state: bytes, due_ms: bytes, group: bytes, *held: bytes
-) -> Hit:
-    held_by = hold_up(*held) if held else None
-    return Hit(text(raw_id), text(topic), state.decode(), int(due_ms), text(group), held_by)
+) -> FoundJob:
+    return FoundJob(
+        id=text(raw_id),
+        topic=text(topic),
+        state=state.decode(),
+        due=int(due_ms) / 1000,
+        group=text(group) or LEFT_OUT,
+        held_by=held_by(*held) if held else LEFT_OUT,
+    )
 
 
 def _letters(topics: Sequence[str], found: Sequence[bytes]) -> list[DeadLetter]:

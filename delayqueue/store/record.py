@@ -13,18 +13,12 @@ from operator import methodcaller
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
+from delayqueue.answers.answer import LEFT_OUT, seconds
+from delayqueue.answers.jobs import Attempt, HeldBy, Progress, SubscriberResult
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import (
-    USUAL_PRIORITY,
-    AttemptProgress,
-    FailedAttempt,
-    HoldUp,
-    JobView,
-    Reserved,
-    ResultRecord,
-    State,
-)
+from delayqueue.domain.job import USUAL_PRIORITY, Reserved, State
 from delayqueue.domain.push_fields import KEPT, POPPED
+from delayqueue.store.types import JobView
 
 # the start of a record, and the length of its header
 PLAIN, FULL = b"0", b"1"
@@ -99,9 +93,9 @@ class Run:
 
     attempt: int
     started_ms: int
-    results: tuple[ResultRecord, ...]
-    notes: tuple[FailedAttempt, ...]
-    progress: AttemptProgress | None  # of the last attempt
+    results: tuple[SubscriberResult, ...]
+    notes: tuple[Attempt, ...]
+    progress: Progress | None  # of the last attempt
 
 
 def parse_run(raw: bytes) -> Run:
@@ -121,18 +115,18 @@ def parse_run(raw: bytes) -> Run:
     return run
 
 
-def _parse_results(raw: bytes) -> list[ResultRecord]:
+def _parse_results(raw: bytes) -> list[SubscriberResult]:
     """Unreadable results count as none, as in the scripts."""
     with suppress(*_UNREADABLE, KeyError, AttributeError):
         return [
-            ResultRecord(
+            SubscriberResult(
                 subscriber=str(result["name"]),
-                succeeded=bool(result["ok"]),
-                message=str(result["message"]),
+                status="succeeded" if result["ok"] else "failed",
                 attempts=int(result["attempts"]),
-                started_ms=int(result["started"]),
-                ended_ms=int(result["ended"]),
-                due_ms=None if result.get("due") is None else int(result["due"]),
+                started=int(result["started"]) / 1000,
+                ended=int(result["ended"]) / 1000,
+                due=None if result.get("due") is None else int(result["due"]) / 1000,
+                message=str(result["message"]),
             )
             for result in (json.loads(raw) if raw else ())
         ]
@@ -140,7 +134,7 @@ def _parse_results(raw: bytes) -> list[ResultRecord]:
 
 
 def _parse_notes(run: Run, raw: bytes, at: int) -> None:
-    notes: list[FailedAttempt] = []
+    notes: list[Attempt] = []
     worker = ""
     while head := _NOTE.match(raw, at):
         at = head.end() + int(head[4])
@@ -151,11 +145,12 @@ def _parse_notes(run: Run, raw: bytes, at: int) -> None:
         elif not attempt and UNKNOWN_PROGRESS <= started_ms <= LATEST_PROGRESS:
             hundredths = started_ms - UNKNOWN_PROGRESS - 1
             percent = None if hundredths < 0 else hundredths / 100
-            run.progress = AttemptProgress(percent, message, ended_ms)
+            run.progress = Progress(percent, message, ended_ms / 1000)
         else:
             if attempt not in {0, run.attempt}:
                 run.progress = None  # another attempt has begun since
-            notes.append(FailedAttempt(attempt, started_ms, ended_ms, message, worker))
+            started, ended = started_ms / 1000, ended_ms / 1000
+            notes.append(Attempt(attempt, started, ended, message, worker or LEFT_OUT))
             worker = ""
     run.notes = tuple(notes)
 
@@ -213,9 +208,10 @@ def _texts(options: Mapping[str, Any], wanted: Mapping[str, str]) -> dict[str, s
     return {name: options[kept_as] for name, kept_as in wanted.items() if options.get(kept_as)}
 
 
-def hold_up(raw_id: bytes, state: bytes, until_ms: bytes) -> HoldUp:
+def held_by(raw_id: bytes, state: bytes, until_ms: bytes) -> HeldBy:
     """What holds up a ready job, from what a script tells of it (_turns.lua)."""
-    return HoldUp(text(raw_id), State(state.decode()), int(until_ms) if until_ms else None)
+    until = seconds(int(until_ms)) if until_ms else None
+    return HeldBy(text(raw_id), State(state.decode()), until)
 
 
 def own_due_ms(record: Record, options: Mapping[str, Any]) -> int:

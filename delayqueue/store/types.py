@@ -1,10 +1,12 @@
 """What the store takes and returns. Times in ms; a job's code is one of errors.Code."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from delayqueue.domain.job import JobView, PolledTopic, Reserved
+from delayqueue.answers.jobs import Attempt, HeldBy, Progress, SubscriberResult
+from delayqueue.domain.call import Call
+from delayqueue.domain.job import PolledTopic, Reserved, State
 from delayqueue.errors import Code, Text
 
 # Topics, and how many of their jobs became ready; CALLS for those with a call.
@@ -156,6 +158,46 @@ class Found(NamedTuple):
     position: Position
     bucket: int
     bytes: int
+
+
+@dataclass(slots=True)
+class JobView:
+    """All about a job, for HTTP, beanstalkd's protocol and delivery. The classes of answers/ in it have seconds.
+
+    `message` is the last one that a consumer left; a time that was not reached is None.
+
+    `ready_ms` is `due_ms`, or later if its call has been put off until then, for want of a place at its host.
+
+    `remarks` are the messages that belong to no attempt. `expire_ms`: when the job expires, 0 = never. `worker`: the
+    name of the one that holds the job, "" = none, or unknown. `progress` of the last attempt, until the next one begins
+    or the job is finished. `held_by` only while the job is ready, and its group may have no more jobs in hand.
+    """
+
+    topic: str
+    id: str
+    body: bytes
+    ttr_ms: int
+    due_ms: int
+    ready_ms: int
+    state: State
+    attempt: int
+    tags: tuple[str, ...]
+    message: str
+    created_ms: int
+    started_ms: int | None
+    ended_ms: int | None
+    attempts: tuple[Attempt, ...]
+    results: tuple[SubscriberResult, ...]
+    priority: int
+    remarks: tuple[str, ...]
+    retry_ms: tuple[int, ...] | None
+    retain_ms: int
+    expire_ms: int
+    call: Call | None
+    texts: dict[str, str] = field(default_factory=dict)  # those of its push that it has
+    worker: str = ""
+    progress: Progress | None = None
+    held_by: HeldBy | None = None
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from delayqueue.domain.job import MAX_DUE_S, USUAL_PRIORITY, Job, JobView, PolledTopic
+from delayqueue.domain.job import MAX_DUE_S, USUAL_PRIORITY, Job, PolledTopic
 from delayqueue.domain.push_fields import KEPT
 from delayqueue.errors import Code
 from delayqueue.store.call import Reply, job_view, or_none, reservation
@@ -20,6 +20,7 @@ from delayqueue.store.record import text
 from delayqueue.store.scripts import CALLS_WORD
 from delayqueue.store.types import (
     DONE,
+    JobView,
     Moved,
     Plan,
     Postponement,

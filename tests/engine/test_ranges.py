@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from delayqueue.domain.job import JobView, State
+from delayqueue.domain.job import State
 from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.call import ScriptCall
 from delayqueue.store.listings import Listings
 from delayqueue.store.paging import write_cursor
-from delayqueue.store.types import Listing, Range
+from delayqueue.store.types import JobView, Listing, Range
 from tests.engine.moving import BEFORE, EVER, Installation, all_jobs, in_any_state, source
 from tests.store.between import Send, failing_from, intercept
 from tests.store.bucket import HOUR_MS, job

@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from delayqueue.domain.job import JobView
 from delayqueue.engine import importer
 from delayqueue.engine.importer import Importer
 from delayqueue.store.original import Names, source
 from delayqueue.store.original.source import Original
+from delayqueue.store.types import JobView
 from tests.store.bucket import WHEEL_SLOTS, Bucket
 from tests.store.conftest import connect
 

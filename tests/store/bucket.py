@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.job import IfExists, Job, JobView, PolledTopic, Reserved, State
+from delayqueue.domain.job import IfExists, Job, PolledTopic, Reserved, State
 from delayqueue.domain.limit import Changes
 from delayqueue.domain.receipt import nonces
 from delayqueue.errors import Code
@@ -30,6 +30,7 @@ from delayqueue.store.topics import Limited, forecast_in, set_limit
 from delayqueue.store.types import (
     Change,
     Demand,
+    JobView,
     Listing,
     Moved,
     Plan,

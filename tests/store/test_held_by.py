@@ -4,8 +4,10 @@ from typing import Any, Final
 
 import pytest
 
+from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.answers.jobs import HeldBy
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.job import CALLS, HoldUp, State
+from delayqueue.domain.job import CALLS, State
 from delayqueue.store.listings import PIECE_BYTES, Filters, Listings, Wanted
 from delayqueue.store.types import Listing
 from delayqueue.store.verbs import GET
@@ -24,7 +26,7 @@ from tests.store.test_groups import CALL, ENDS, GONE, ended_by, limit, many, of
 LIMITS: Final = ({"group_concurrency": 1}, {"group_order": True})
 
 
-async def held_by(bucket: Bucket, job_id: str) -> HoldUp | None:
+async def held_by(bucket: Bucket, job_id: str) -> HeldBy | None:
     return (await bucket.view(job_id)).held_by
 
 
@@ -34,9 +36,10 @@ async def name_of(bucket: Bucket, job_id: str) -> str | None:
     return told.id if told else None
 
 
-async def deadline_of(bucket: Bucket, job_id: str) -> int:
+async def deadline_of(bucket: Bucket, job_id: str) -> float:
+    """In unix seconds."""
     found: Any = await bucket.redis.zscore(bucket.key("reserved:t"), job_id)
-    return int(found)
+    return int(found) / 1000
 
 
 @pytest.mark.parametrize("limits", LIMITS)
@@ -46,7 +49,7 @@ async def test_a_job_in_hand_holds_up_the_others_of_its_group(
     await limit(bucket, **limits)
     await bucket.push(*many("a", 3), *many("b", 1), job("x"), of("a", "later", delay_ms=HOUR_MS))
     held = await bucket.pop_one()
-    expected = HoldUp("a0", State.RESERVED, await deadline_of(bucket, "a0"))
+    expected = HeldBy("a0", State.RESERVED, await deadline_of(bucket, "a0"))
     assert held.id == "a0"
     for each in "a1", "a2":
         assert await held_by(bucket, each) == expected
@@ -67,7 +70,7 @@ async def test_what_ends_the_reservation_ends_that_unless_the_group_waits_for_th
     told = await held_by(bucket, "a1")
     if is_retried:
         due_ms = (await bucket.view("a0")).ready_ms
-        assert told == HoldUp("a0", State.DELAYED, due_ms)
+        assert told == HeldBy("a0", State.DELAYED, due_ms / 1000)
     else:
         assert told is None
 
@@ -105,7 +108,7 @@ async def test_of_several_in_hand_the_one_whose_reservation_ends_first_is_told(
     await bucket.pop()
     for each, ttr_ms in ("a0", 3 * HOUR_MS), ("a1", HOUR_MS // 2), ("a2", 2 * HOUR_MS):
         await bucket.touch(each, ttr_ms=ttr_ms)
-    assert await held_by(bucket, "a3") == HoldUp(
+    assert await held_by(bucket, "a3") == HeldBy(
         "a1", State.RESERVED, await deadline_of(bucket, "a1")
     )
     await bucket.finish("a1")
@@ -134,7 +137,7 @@ async def test_a_job_of_a_worker_is_held_up_by_one_with_a_call_that_failed(bucke
     await bucket.tick()
     views = await bucket.store.get(0, ["call", "plain", "next"])
     told = [view and view.held_by for view in views]
-    assert told == [None, HoldUp("call", State.READY, None), None]
+    assert told == [None, HeldBy("call", State.READY, None), None]
 
 
 async def test_one_that_was_reserved_by_its_id_holds_up_the_retry_too(bucket: Bucket) -> None:
@@ -183,11 +186,11 @@ async def test_find_tells_it_too(bucket: Bucket) -> None:
     held = await bucket.pop_one()
     await bucket.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
     search = Listings(bucket.store, EVERYWHERE)
-    expected = HoldUp("a0", State.DELAYED, (await bucket.view("a0")).ready_ms)
+    expected = HeldBy("a0", State.DELAYED, (await bucket.view("a0")).ready_ms / 1000)
     for wanted in Wanted("", "", "t"), Wanted("", long, "t"):
         hits = (await search.find(wanted, 10, "", Filters())).jobs
         told = {hit.id: hit.held_by for hit in hits}
-        assert told == {"a0": None, "a1": expected, "a2": expected, "x": None}
+        assert told == {"a0": LEFT_OUT, "a1": expected, "a2": expected, "x": LEFT_OUT}
 
 
 @pytest.mark.parametrize("key", ["hand:t", "first:t", "topics"])

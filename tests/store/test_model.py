@@ -28,13 +28,13 @@ from redis.asyncio import Redis
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, JobView, Reserved
+from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, Reserved
 from delayqueue.engine.take_service import TakeService
 from delayqueue.store.census import TopicView
 from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.servers import Servers
 from delayqueue.store.topics import Topics
-from delayqueue.store.types import Plan, Range
+from delayqueue.store.types import JobView, Plan, Range
 from delayqueue.store.verbs import DISCARD, Discard, Requeue
 from faults.attack.life import Spec
 from tests.store.bucket import BUCKET, SCHEDULERS, WHEEL_SLOTS, Bucket, VerbStore

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from delayqueue.domain.job import AttemptProgress
+from delayqueue.answers.jobs import Progress
 from delayqueue.errors import Code
 from delayqueue.store.verbs import Touch
 from tests.store.bucket import HOUR_MS, Bucket, job
@@ -40,8 +40,8 @@ async def test_a_job_has_no_progress_until_its_worker_tells_it(held: Bucket) -> 
     before_ms = await held.now_ms()
     assert await tell(held, 40, "page 4 of 10") == Code.OK
     view = await held.view("a")
-    assert isinstance(view.progress, AttemptProgress)
-    assert before_ms <= view.progress.at_ms <= await held.now_ms()
+    assert isinstance(view.progress, Progress)
+    assert before_ms / 1000 <= view.progress.at <= await held.now_ms() / 1000
     assert (view.progress.percent, view.progress.message) == (40, "page 4 of 10")
     assert (view.message, view.remarks, view.attempts) == ("", (), ())
 

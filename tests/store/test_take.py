@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from delayqueue.domain.job import JobView
-from delayqueue.store.types import Listing, Range
+from delayqueue.store.types import JobView, Listing, Range
 from delayqueue.store.verbs import RESTORE
 from tests.store.bucket import ALWAYS, HOUR_MS, STATES, Bucket, calls_of, job
 

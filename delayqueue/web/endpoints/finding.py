@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from delayqueue.answers.answer import LEFT_OUT, left_out
+from delayqueue.answers.answer import left_out
 from delayqueue.answers.jobs import Findings, FoundJob
-from delayqueue.engine.job_answers import held_by
 from delayqueue.errors import Invalid
 from delayqueue.store.listings import ANY_TIME, Filters, Wanted
 from delayqueue.web.api import Api
@@ -68,16 +67,5 @@ class FindRequest(AnyTopicRequest, RangeRequest):
 async def find(api: Api, asked: FindRequest) -> Large[Findings]:
     """Search jobs by a part of their id, body or message, and by tag, group, topic, state and due time."""
     limit = asked.limit or DEFAULT_COUNT
-    found = await api.jobs.listings.find(asked.wanted(), limit, asked.cursor or "", asked.filters())
-    jobs = [
-        FoundJob(
-            id=job.id,
-            topic=job.topic,
-            state=job.state,
-            due=job.due_ms / 1000,
-            group=job.group or LEFT_OUT,
-            held_by=held_by(job.held_by) if job.held_by else LEFT_OUT,
-        )
-        for job in found.jobs
-    ]
-    return Large(Findings(jobs, found.looked, found.cursor))
+    cursor = asked.cursor or ""
+    return Large(await api.jobs.listings.find(asked.wanted(), limit, cursor, asked.filters()))

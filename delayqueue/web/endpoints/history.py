@@ -1,10 +1,11 @@
 """Counts and events over time, for charts."""
 
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from delayqueue.answers.servers import History, HistoryMark
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.history_steps import ACTION, RINGS, HistoryStep, Mark
+from delayqueue.domain.history_steps import ACTION, RINGS, HistoryStep
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
@@ -62,11 +63,9 @@ async def history(api: Api, asked: HistoryRequest) -> Large[History]:
             lateness_mean=[_mean_s(step) for step in found.steps],
             lateness_worst=[_worst_s(step) for step in found.steps],
             **columns,
-            marks=[
-                _mark(mark, found.now_ms, api.scope is EVERYWHERE)
-                for mark in found.marks
-                if mark.kind != ACTION or api.scope is EVERYWHERE
-            ],
+            marks=found.marks
+            if api.scope is EVERYWHERE
+            else [replace(mark, server="") for mark in found.marks if mark.kind != ACTION],
         )
     )
 
@@ -79,17 +78,3 @@ def _mean_s(step: HistoryStep | None) -> float | None:
 
 def _worst_s(step: HistoryStep | None) -> float | None:
     return step.counts.late_worst_ms / 1000 if step and step.counts.late else None
-
-
-def _mark(mark: Mark, now_ms: int, names_server: bool) -> HistoryMark:
-    by, what = (
-        mark.server.split("\n", 1) if mark.kind == ACTION and "\n" in mark.server else ("", "")
-    )
-    return HistoryMark(
-        at=(now_ms - mark.ago_ms) / 1000,
-        kind=mark.kind,
-        lasted=mark.lasted_ms / 1000,
-        server=mark.server if names_server and mark.kind != ACTION else "",
-        by=by,
-        what=what,
-    )

@@ -18,12 +18,12 @@ from delayqueue.answers.jobs import (
     Rescheduled,
     Result,
 )
-from delayqueue.domain.job import MAX_DUE_S, JobView, State
+from delayqueue.domain.job import MAX_DUE_S, State
 from delayqueue.engine.job_answers import job_details
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Code, Invalid, Text
 from delayqueue.net.later import Later
-from delayqueue.store.types import Plan
+from delayqueue.store.types import JobView, Plan
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import (
     ADMINS,
