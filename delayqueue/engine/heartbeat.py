@@ -57,9 +57,10 @@ class Heartbeat:
         self.outboxes = Outboxes()
         self._started = time()
         self._namesakes = 0  # entries of others that ours took the place of
-        # the last entries, up to the last one that the store has accepted, and since
-        self._accepted = deque[str](maxlen=MOST_PENDING)
-        self._unanswered = deque[str](maxlen=MOST_PENDING)
+        # hashes of entries: the last ones up to that which the store has accepted, and all since
+        self._accepted = deque[int](maxlen=MOST_PENDING)
+        self._unanswered: list[int] = []
+        self._told_ms = 0  # when the store got the last entry that it had, 0 = nobody knows
         self.noted_at: float | None = None  # loop time at which the store last accepted the entry
         self.has_failed = False  # at the last try
         self._window: deque[Late] = deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1)
@@ -70,7 +71,7 @@ class Heartbeat:
             self._window.append(self._late())
             try:
                 written = self._report().written
-                self._unanswered.append(written)
+                self._unanswered.append(hash(written))
                 self._compare(
                     *await self._registry.heartbeat("servers", self._name, written, SILENCE_MS)
                 )
@@ -87,17 +88,19 @@ class Heartbeat:
         """Warn if the entry that ours takes the place of, told at `told_ms`, is not the one before it.
 
         It is of another process that tells its figures under our name, and is not just the one before us: said once.
-        Or it is an old one of ours: the store's data was set back.
+        Or it is an old one, of ours or of the one before us: the store's data was set back.
         """
         if not former:
             return
-        if json.loads(former).get("started") == self._started:
-            if former not in [*self._accepted, *self._unanswered]:
-                log.error(
-                    "the store's data is that of %s again: what it has acknowledged since is lost, "
-                    "and jobs that have ended since are delivered again",
-                    utc(datetime.fromtimestamp(told_ms / 1000, UTC)),
-                )
+        is_ours = json.loads(former).get("started") == self._started
+        if is_ours and hash(former) in [*self._accepted, *self._unanswered]:
+            self._told_ms = told_ms
+        elif is_ours or told_ms < self._told_ms:
+            log.error(
+                "the store's data is that of %s again: what it has acknowledged since is lost, "
+                "and jobs that have ended since are delivered again",
+                utc(datetime.fromtimestamp(told_ms / 1000, UTC)),
+            )
         else:
             self._namesakes += 1
             if self._namesakes == MOST_NAMESAKES:

@@ -285,8 +285,8 @@ class ExpressConnection(asyncio.Protocol):
             self._close()
 
     def close_if_idle(self) -> bool:
-        """Close the connection, unless a request is being answered. Returns whether nothing was left to send."""
-        is_busy = self._is_busy or self.pending is not None
+        """Close the connection, unless it has a request's head or more. Returns whether nothing was left to send."""
+        is_busy = self._is_busy or self.pending is not None or self._whole_bytes > 0
         if not is_busy:
             self._close()
         return not is_busy and not self._is_stalled

@@ -12,8 +12,9 @@ from delayqueue.domain.troubles import Troubles
 from delayqueue.engine import heartbeat
 from delayqueue.engine.heartbeat import Heartbeat
 from delayqueue.engine.reports import SILENT, ServerReport
+from delayqueue.errors import Unavailable
 from delayqueue.metrics import WAITING_POLLS, Metrics
-from delayqueue.store.registry import Registry
+from delayqueue.store.registry import Registry, Reported
 from tests.store.bucket import Bucket
 from tests.store.turning import DAY_MS, Clock, coarse
 from tests.waiting import until, until_async
@@ -92,16 +93,24 @@ async def test_a_server_notices_another_one_of_its_name(
     assert caplog.text.count(says) == int(is_another)
 
 
+@pytest.mark.parametrize("is_of_former_server", [False, True])
 async def test_a_server_notices_that_the_data_was_set_back(
-    bucket: Bucket, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    bucket: Bucket,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    is_of_former_server: bool,
 ) -> None:
     monkeypatch.setattr(heartbeat, "INTERVAL_S", 0.01)
     metrics, key = Metrics(), bucket.keys.named("servers")
     metrics.show(WAITING_POLLS, lambda: 0)
+    if is_of_former_server:
+        await bucket.store.registry.heartbeat("servers", "this", '{"started": 1}', SILENCE_MS)
+        before = await bucket.redis.hget(key, "this")
     heart = Heartbeat(bucket.store.registry, metrics, "this", Troubles())
     beating = asyncio.create_task(heart.run())
     await until(lambda: heart.noted_at is not None)
-    before = await bucket.redis.hget(key, "this")
+    if not is_of_former_server:
+        before = await bucket.redis.hget(key, "this")
     for _ in range(heartbeat.MOST_PENDING + 1):
         metrics.count_event("pushed", "t", 1)
         noted_at = heart.noted_at
@@ -112,6 +121,32 @@ async def test_a_server_notices_that_the_data_was_set_back(
     await until(lambda: says in caplog.text)
     beating.cancel()
     assert caplog.text.count(says) == 1
+
+
+async def test_an_entry_whose_answer_was_lost_before_the_store_was_away_is_no_older_data(
+    bucket: Bucket, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "INTERVAL_S", 0.01)
+    registry, metrics = bucket.store.registry, Metrics()
+    beats: list[str] = []
+    metrics.show(WAITING_POLLS, lambda: 0)
+    beat = registry.heartbeat
+
+    async def goes_away(on: Reported, name: str, figures: str, silence_ms: int) -> tuple[int, str]:
+        metrics.count_event("pushed", "t", 1)
+        beats.append(figures)
+        is_away = 2 < len(beats) < 3 * heartbeat.MOST_PENDING
+        found = (0, "") if is_away else await beat(on, name, figures, silence_ms)
+        if is_away or len(beats) == 2:  # which is carried out
+            raise Unavailable
+        return found
+
+    monkeypatch.setattr(registry, "heartbeat", goes_away)
+    heart = Heartbeat(registry, metrics, "this", Troubles())
+    beating = asyncio.create_task(heart.run())
+    await until(lambda: len(beats) > 3 * heartbeat.MOST_PENDING)
+    beating.cancel()
+    assert "the store's data" not in caplog.text
 
 
 async def has_told(registry: Registry, beat: int) -> bool:

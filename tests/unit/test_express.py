@@ -16,7 +16,7 @@ from delayqueue import tasks
 from delayqueue.errors import Unauthorized
 from delayqueue.web.app import MOST_PIECES
 from delayqueue.web.endpoint import Large, Returnable
-from delayqueue.web.express import Express
+from delayqueue.web.express import ON_THE_WAY_S, Express
 from delayqueue.web.front import Front
 from delayqueue.web.head import Head, read_head
 from delayqueue.web.http import PIECE_BYTES, HttpRequest, HttpResponse
@@ -474,8 +474,9 @@ async def test_a_lane_that_closes_waits_for_verbs_that_are_under_way() -> None:
 
 
 @BOTH_WAYS
+@pytest.mark.parametrize("begun_bytes", [0, 3], ids=["none of it", "a part of its body"])
 async def test_a_lane_that_closes_answers_a_request_that_was_on_its_way(
-    lines: tuple[str, ...],
+    lines: tuple[str, ...], begun_bytes: int
 ) -> None:
     """Its sender, such as a proxy, has found the connection open, and may not send it again."""
 
@@ -485,9 +486,12 @@ async def test_a_lane_that_closes_answers_a_request_that_was_on_its_way(
     async with lane(handler) as (express, port):
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
         await until(lambda: bool(express.connections))
+        request = post("/push", said("late"), *lines)
+        begun = request[: request.index(b"\r\n\r\n") + 4 + begun_bytes] if begun_bytes else b""
+        writer.write(begun)
         closing = asyncio.create_task(express.close(30))
-        await asyncio.sleep(0)
-        writer.write(post("/push", said("late"), *lines))
+        await asyncio.sleep(2 * ON_THE_WAY_S if begun else 0)
+        writer.write(request.removeprefix(begun))
         async with asyncio.timeout(30):
             head, answer = await read_answer(reader)
         assert (b"Connection: close" in head, answer) == (True, "late")
