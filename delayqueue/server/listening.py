@@ -14,7 +14,7 @@ from delayqueue.errors import TooMany
 from delayqueue.net.connection_limit import FULL, ClientProtocol, Exemption
 from delayqueue.net.group import Group
 from delayqueue.net.limits import ClientLimits
-from delayqueue.net.listener import SHUTDOWN_S, listen
+from delayqueue.net.listener import ON_THE_WAY_S, SHUTDOWN_S, listen
 from delayqueue.tasks import at_most
 from delayqueue.web.express import Express
 from delayqueue.web.front import HasFront
@@ -76,6 +76,7 @@ async def beanstalk(
 
     limited = limits.connections.limited(ClientProtocol(connection, lambda: OUT_OF_MEMORY))
     listener = await listen(limited, address, tls, key="beanstalk_address", reuse_port=reuse_port)
+    server.listener = listener
     try:
         yield
     finally:
@@ -86,6 +87,8 @@ async def beanstalk(
 
 async def _close(connections: Group[Connection]) -> None:
     """Close idle connections, let the others have their answers, and cut off those that take too long."""
+    if connections:
+        await asyncio.sleep(ON_THE_WAY_S)
     for each in connections:
         if each.is_idle:
             each.close()

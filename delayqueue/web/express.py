@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from delayqueue.errors import QueueError, SlowRequest, TooMany
 from delayqueue.net.later import Later
 from delayqueue.net.limits import ClientLimits
+from delayqueue.net.listener import ON_THE_WAY_S
 from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
 from delayqueue.tasks import at_most, cancel_all
 from delayqueue.web.app import AiohttpServer, AiohttpTransport, LentRequest
@@ -45,7 +46,6 @@ MAX_AHEAD_BYTES: Final = MAX_HEAD_BYTES + MAX_BODY_BYTES
 PATIENCE_S: Final = 2.0
 IDLE_S: Final = 75.0  # after which a connection without a request is closed, or with part of a head
 READ_S: Final = 30.0  # for a request's body to arrive
-ON_THE_WAY_S: Final = 0.2  # when the server stops, for requests that were sent already
 LOOK_S: Final = 1.0  # between two checks of all connections; the precision of these times
 
 OK_JSON: Final = (
