@@ -13,7 +13,7 @@ from tests.beanstalk.wire import Wire
 
 BODY: Final = "body of "
 # the server cannot do it now; it may have been done
-REFUSED: Final = ("OUT_OF_MEMORY", "DRAINING")
+REFUSED: Final = ("OUT_OF_MEMORY",)
 
 
 class _Line:

@@ -18,9 +18,7 @@ MOST_TRIES: Final = 20
 
 
 def refusal_to_put(server: BeanstalkServer, topic: str) -> bytes:
-    """Why no job can be put into the tube now, b"" = one can."""
-    if server.is_draining:
-        return b"DRAINING\r\n"
+    """Why no job can be put into the tube, b"" = one can."""
     return b"" if server.allows(topic) else NOT_FOUND
 
 

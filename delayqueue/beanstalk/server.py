@@ -35,6 +35,7 @@ class BeanstalkServer:
         self.numbers = Numbers(queue.store.registry.numbers)
         self.ids = Ids(self.numbers)
         self.calls: set[asyncio.Future[Any]] = set()  # that commands of all connections wait for
+        self.listener: asyncio.Server | None = None  # accepts connections
         self.is_draining = False
         # since the process started:
         self.id = secrets.token_hex(8)
@@ -98,8 +99,10 @@ class BeanstalkServer:
         return held.union(filter(self.allows, self.tubes.names()))
 
     def drain(self) -> None:
-        """From now on, no job is accepted, and no client waits for one."""
+        """From now on nobody connects, no client waits for a job, and each is disconnected after its next command."""
         self.is_draining = True
+        if self.listener:
+            self.listener.close()
 
     async def close(self) -> None:
         """Wait for calls in flight."""

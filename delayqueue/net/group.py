@@ -19,6 +19,10 @@ class Group(Generic[Member]):
         """The present members; the set may change meanwhile."""
         return iter(list(self._members))
 
+    def __len__(self) -> int:
+        """How many members there are."""
+        return len(self._members)
+
     def add(self, member: Member) -> None:
         """Add a member."""
         self._members.add(member)

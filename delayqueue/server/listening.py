@@ -17,7 +17,7 @@ from delayqueue.metrics import CONNECTIONS, UNANSWERED_BYTES, Metrics
 from delayqueue.net.connection_limit import FULL, ClientProtocol, ConnectionLimit, Exemption
 from delayqueue.net.group import Group
 from delayqueue.net.limits import ClientLimits
-from delayqueue.net.listener import SHUTDOWN_S, listen
+from delayqueue.net.listener import ON_THE_WAY_S, SHUTDOWN_S, listen
 from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
 from delayqueue.net.unread import Unread
 from delayqueue.server.frontend import Frontend
@@ -110,6 +110,7 @@ async def beanstalk(
 
     limited = limits.connections.limited(ClientProtocol(connection, lambda: OUT_OF_MEMORY))
     listener = await listen(limited, address, tls, key="beanstalk_address", reuse_port=reuse_port)
+    server.listener = listener
     try:
         yield
     finally:
@@ -120,6 +121,8 @@ async def beanstalk(
 
 async def _close(connections: Group[Connection]) -> None:
     """Close idle connections, let the others have their answers, and cut off those that take too long."""
+    if connections:
+        await asyncio.sleep(ON_THE_WAY_S)
     for each in connections:
         if each.is_idle:
             each.close()

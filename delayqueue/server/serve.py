@@ -55,6 +55,7 @@ async def serve(config: Config) -> None:
     # checked before anything is started, which would then have to be stopped
     check_addresses(config, may_be_taken=False)
     async with AsyncExitStack() as lifetimes:
+        lifetimes.callback(_ignore_reload)
         begin = lifetimes.enter_async_context
         async with left_when(signals.stop):  # an embedded store may load for minutes
             reloader = await Reloader.begin(config)
@@ -146,3 +147,9 @@ def _prepare_loop() -> Signals:
     loop.add_signal_handler(signal.SIGINT, signals.stop.set)
     loop.add_signal_handler(signal.SIGHUP, signals.reload.set)
     return signals
+
+
+def _ignore_reload() -> None:
+    """Ignore SIGHUP from now on: as soon as the loop does not handle it any more, it would end the process."""
+    asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -195,14 +195,20 @@ class Clock:
 
     def __init__(self, asleep: Callable[[], float] = asleep_s) -> None:
         self._ahead_ms: float | None = None
+        self._before_ms: float | None = None  # what the next answer is compared with
         self._asleep = asleep
         self._asleep_s = asleep()
         self.jumps = 0
 
+    def take_over(self, former: "Clock") -> None:
+        """Tell of a jump if this clock differs from that of another server, whose jobs this one may have taken over."""
+        if former._before_ms is not None:
+            self._before_ms, self._asleep_s = former._before_ms, former._asleep_s
+
     def heard(self, now_ms: int, asked_s: float) -> None:
         """The answer to a call that was made at the loop's time `asked_s` has the server's time."""
-        before_ms = self._ahead_ms
-        self._ahead_ms = now_ms - asked_s * 1000
+        before_ms = self._before_ms
+        self._ahead_ms = self._before_ms = now_ms - asked_s * 1000
         if before_ms is not None and abs(self._ahead_ms - before_ms) > JUMP_MS:
             self._tell((self._ahead_ms - before_ms) / 1000)
 

@@ -255,6 +255,8 @@ class Servers:
         server = self._servers.get(address)
         if server is None:
             server = Server(address, self._dial(address), self.answer_s)
+            for former in self._servers.values():
+                server.clock.take_over(former.clock)
             self._servers[address] = server
         return server
 

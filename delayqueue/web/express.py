@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from delayqueue.errors import QueueError, SlowRequest, TooMany
 from delayqueue.net.later import Later
 from delayqueue.net.limits import ClientLimits
+from delayqueue.net.listener import ON_THE_WAY_S
 from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
 from delayqueue.tasks import at_most, cancel_all
 from delayqueue.web.app import AiohttpServer, AiohttpTransport, LentRequest
@@ -43,9 +44,11 @@ MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer body is not plain
 MAX_AHEAD_BYTES: Final = MAX_HEAD_BYTES + MAX_BODY_BYTES
 # after which an incomplete request goes to aiohttp, which may refuse what there is of it
 PATIENCE_S: Final = 2.0
-IDLE_S: Final = 75.0  # after which a connection without a request is closed, or with part of a head
+HEAD_S: Final = 75.0  # for a connection's first request to begin, and for each head to arrive
+# Between two requests: longer than clients and proxies keep a connection (Go and Traefik 90 s, Google's balancer 600 s,
+# Envoy an hour), else they send a push just as it is closed, and may not send it again.
+IDLE_S: Final = 3630.0
 READ_S: Final = 30.0  # for a request's body to arrive
-ON_THE_WAY_S: Final = 0.2  # when the server stops, for requests that were sent already
 LOOK_S: Final = 1.0  # between two checks of all connections; the precision of these times
 
 OK_JSON: Final = (
@@ -168,7 +171,7 @@ class ExpressConnection(asyncio.Protocol):
     def __init__(self, express: Express) -> None:
         self._express = express
         self._buffer = b""  # received and not answered
-        self._answer_bytes = 0  # of the latest one
+        self._answer_bytes = 0  # of the latest one, 0 = there is none
         self.closes = False  # after the answer
         self._is_counted = False  # it holds so much that Unanswered counts it
         # set once all of the present answer is sent
@@ -281,7 +284,7 @@ class ExpressConnection(asyncio.Protocol):
         elif self._buffer and self._lent is None:
             if lasted_s > PATIENCE_S:
                 self._lend_next()
-        elif lasted_s > IDLE_S:
+        elif lasted_s > (IDLE_S if self._lent is None and self._answer_bytes else HEAD_S):
             self._close()
 
     def close_if_idle(self) -> bool:

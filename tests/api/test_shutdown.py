@@ -118,6 +118,18 @@ async def test_further_signals_while_it_stops_change_nothing(
     assert "Traceback" not in server.logged()
 
 
+async def test_a_reload_until_the_last_moment_of_a_stop_is_no_failure(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server)
+    server.send(signal.SIGTERM)
+    while server.exit_status() is None:
+        with suppress(ProcessLookupError):
+            server.send(signal.SIGHUP)
+        await asyncio.sleep(0.001)
+    assert server.exit_status() == 0
+
+
 async def test_the_server_ends_while_redis_is_frozen(processes: Processes, topic: str) -> None:
     store = processes.redis()
     server = processes.server(store)

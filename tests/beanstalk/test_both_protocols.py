@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import Final, Self, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -108,6 +109,7 @@ class OrdersAreIds:
         self.calls: Counter[str] = Counter()
         self.pushed: list[int] = []
         self.store = SimpleNamespace(registry=self)
+        self.polls = Mock()
 
     def within(self, _: Scope) -> Self:
         return self

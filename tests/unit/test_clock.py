@@ -1,14 +1,18 @@
 """What answers tell of the store's clock, and until when a call may then be done."""
 
 from collections.abc import Sequence
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
+from delayqueue.config.values import Address
 from delayqueue.store.server import ANSWER_S, Clock, told_by
+from delayqueue.store.servers import SLOTS, Servers, Span
 from faults.checker import SETTLED_S
 
 HOUR_S: Final = 3600
@@ -58,6 +62,23 @@ def test_the_next_answer_tells_of_a_step_and_it_is_logged(
     assert [record.getMessage() for record in caplog.records] == [
         f"the store's clock has jumped by {step_s:+.1f} s"
     ]
+
+
+async def test_a_server_whose_clock_differs_from_that_of_its_former_one_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As after a failover to a machine with a wrong clock."""
+    left = [Address("one", 6379), Address("other", 6379)]
+
+    async def find() -> list[Span]:
+        return [Span(0, SLOTS - 1, left.pop(0))]
+
+    topology: Any = SimpleNamespace(find=find)
+    servers = Servers(topology, lambda _: Redis(), lambda _: Redis(), await find())
+    (await servers.reach("key")).clock.heard(shown_ms(1, AHEAD_S), 1)
+    await servers.refresh()
+    (await servers.reach("key")).clock.heard(shown_ms(2, AHEAD_S - 30), 2)
+    assert "the store's clock has jumped by -30.0 s" in caplog.messages
 
 
 def test_the_sleep_of_this_machine_is_no_step_of_the_stores_clock(

@@ -14,9 +14,10 @@ import uvloop
 
 from delayqueue import tasks
 from delayqueue.errors import Unauthorized
+from delayqueue.net.listener import ON_THE_WAY_S
 from delayqueue.web.app import MOST_PIECES
 from delayqueue.web.endpoint import Large, Returnable
-from delayqueue.web.express import ON_THE_WAY_S, Express
+from delayqueue.web.express import Express
 from delayqueue.web.front import Front
 from delayqueue.web.head import Head, read_head
 from delayqueue.web.http import PIECE_BYTES, HttpRequest, HttpResponse
@@ -289,7 +290,7 @@ async def test_a_request_that_arrives_too_slowly_is_ended_however_often_a_byte_c
     async def handler(_: HttpRequest, text: str) -> HttpResponse:
         return HttpResponse()
 
-    for name in ("LOOK_S", "IDLE_S", "READ_S"):
+    for name in ("LOOK_S", "HEAD_S", "READ_S"):
         monkeypatch.setattr(f"delayqueue.web.express.{name}", 0.1)
     async with lane(handler) as (_, port):
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
@@ -303,6 +304,30 @@ async def test_a_request_that_arrives_too_slowly_is_ended_however_often_a_byte_c
             got = await answering
         assert got == (b"" if sent.startswith(b"GET") else b"HTTP/1.1 408")
         writer.close()
+
+
+@BOTH_WAYS
+async def test_a_connection_that_was_used_may_be_idle_for_longer(
+    lines: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proxies keep such connections, and do not send a push again if one is closed at that moment."""
+
+    async def handler(_: HttpRequest, text: str) -> HttpResponse:
+        return HttpResponse(json.dumps(text).encode())
+
+    for name in ("LOOK_S", "HEAD_S"):
+        monkeypatch.setattr(f"delayqueue.web.express.{name}", 0.01)
+    async with lane(handler) as (_, port):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(post("/push", said("one"), *lines))
+        await read_answer(reader)
+        unused, other = await asyncio.open_connection(LOOPBACK, port)
+        assert await unused.read() == b""
+        writer.write(post("/push", said("two"), *lines))
+        _, answer = await read_answer(reader)
+        assert answer == "two"
+        for each in (writer, other):
+            each.close()
 
 
 async def test_an_answer_that_repeats_has_the_date_of_its_second_and_closes_where_it_is_the_last(
