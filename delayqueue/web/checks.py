@@ -15,7 +15,7 @@ PROTECTED = Text(
 )
 BY_PROXY = Text(
     "保护模式：此请求经由代理而来（X-Forwarded-For），客户端可能是任何人；"
-    "请设置auth_tokens，代理本身只放行可信的人时也可设置 protected_mode = no",
+    "请设置 auth_tokens，代理本身只放行可信的人时也可设置 protected_mode = no",
     "protected mode: a proxy has passed this on (X-Forwarded-For), for a client that may be anybody; "
     "set auth_tokens, or protected_mode = no if the proxy admits only whom you trust",
 )
