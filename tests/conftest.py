@@ -79,6 +79,14 @@ class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # it has no types
         super().remove_node(node)
         return None
 
+    def _reschedule(self, node: WorkerController) -> None:
+        """Give it work until it has enough, or is told that there is no more: before, it does not begin its last test.
+
+        xdist gives one file, and of a process that has died also those that it had done.
+        """
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) <= 2:
+            super()._reschedule(node)
+
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
     return Scheduling(config, log)
