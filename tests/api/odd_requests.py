@@ -71,6 +71,7 @@ ODD_HEADERS: Final = [
         b"Proxy-Connection: close",
         b"If-None-Match: *",
         b"Forwarded: for=x",
+        b"X-Forwarded-For: ::1",
     ),
 ]
 RIGHT: Final = b"Content-Length: {n}"

@@ -21,7 +21,7 @@ from tests.api_client import (
 )
 from tests.processes import Processes, QueueServer, StoreServer
 from tests.routes import ROUTES, Route, named
-from tests.waiting import until_async
+from tests.waiting import PATIENCE_S, until_async
 
 from .conftest import SETUPS, Setup, one_setup_of
 from .jobs import neighbour, waiting_poll
@@ -324,9 +324,10 @@ async def test_requests_beyond_the_rate_of_a_token_are_refused_for_a_while(
     async with open_api(server.url, ADMIN) as api, open_api(server.url, PRODUCER) as other:
         answers: list[Envelope] = []
         refused: list[Envelope] = []
-        while not refused:  # a busy machine may take longer for them than the rate
-            answers += await asyncio.gather(*(api.get("x") for _ in range(40)))
-            refused = [answer for answer in answers if answer.code == TOO_MANY]
+        async with asyncio.timeout(PATIENCE_S):
+            while not refused:  # a busy machine may take longer for them than the rate
+                answers += await asyncio.gather(*(api.get("x") for _ in range(40)))
+                refused = [answer for answer in answers if answer.code == TOO_MANY]
         assert len(answers) - len(refused) >= 10
         assert {answer.status for answer in refused} == {429}
         assert {answer.headers["Retry-After"] for answer in refused} == {"1"}

@@ -88,9 +88,9 @@ def test_a_tags_jobs_go_back_to_their_times_and_the_deed_stands_beside_the_chart
     assert queue.get(pushed_since).due == due  # type: ignore[union-attr]
     queue.delete(pushed_since)
     assert [job.due for job in queue.list_jobs(topic).jobs] == dues
-    deed = f'"tag": "{topic}", "by": 7200'
+    action = f'"tag": "{topic}", "by": 7200'
     page = admin.open("")  # servers tell the past every ten seconds
-    expect(page.locator(".marks li", has_text=deed)).to_contain_text("reschedule")
+    expect(page.locator(".marks li", has_text=action)).to_contain_text("reschedule")
 
 
 @ON_PHONE

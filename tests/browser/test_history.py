@@ -81,13 +81,13 @@ def test_the_past_is_shown_by_minutes_and_for_days(admin: Admin, queue: Client, 
 def test_a_topic_shows_the_changes_that_name_it_and_the_overview_shows_all(
     admin: Admin, queue: Client, topic: str
 ) -> None:
-    deeds = [f'pause {{"topic": {json.dumps(name)}}}: 1' for name in (f'{topic}"', topic)]
+    actions = [f'pause {{"topic": {json.dumps(name)}}}: 1' for name in (f'{topic}"', topic)]
 
     def with_deeds(route: Route) -> None:
         told = route.fetch().json()
         did = {"kind": "did", "lasted": 0, "server": "", "by": "ann"}
         told["data"]["marks"] = [
-            did | {"at": time.time() - n, "what": deed} for n, deed in enumerate(deeds)
+            did | {"at": time.time() - n, "what": action} for n, action in enumerate(actions)
         ]
         route.fulfill(json=told)
 
@@ -95,8 +95,10 @@ def test_a_topic_shows_the_changes_that_name_it_and_the_overview_shows_all(
     page = admin.page
     page.route("**/history", with_deeds)
     try:
-        for place, shown in (("", deeds), (f"topic/{quote(topic)}", deeds[1:])):
+        for place, shown in (("", actions), (f"topic/{quote(topic)}", actions[1:])):
             listed = admin.open(place).locator(".marks li")
-            expect(listed).to_have_text([re.compile(re.escape(f"ann: {deed}")) for deed in shown])
+            expect(listed).to_have_text(
+                [re.compile(re.escape(f"ann: {action}")) for action in shown]
+            )
     finally:
         page.unroute("**/history")

@@ -181,7 +181,7 @@ def test_a_login_counts_before_a_token(conf: Path) -> None:
 
 
 def test_whoever_neither_has_a_token_nor_is_logged_in_is_refused(conf: Path) -> None:
-    """Also without any token in the settings: a proxy that forgets the header must not open the door."""
+    """Also without any token in the settings: a proxy that forgets the header must let nobody in."""
     guard = guard_of(read(conf, LOGINS))
     assert guard.requires_auth
     for peer in (PROXY, "127.0.0.1"):

@@ -1,7 +1,7 @@
 <?php
 // Symfony's worker and its messages: php symfony.php HOST PORT TUBE COMMAND...
 //
-// COMMAND: dispatch NAME..., which tells the counts, too, count, or messenger:consume and its options.
+// COMMAND: dispatch NAME..., which also prints what count prints; count; or messenger:consume and its options.
 
 require __DIR__ . '/../symfony.php';
 
