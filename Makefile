@@ -2,10 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# the tests wait more than they compute: six processes keep two cores busy. Each reads
-# what the first has compiled, and a test that hangs shows where before it fails
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder \
-	-o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
+# the tests wait more than they compute: six processes keep two cores busy. Each reads what the first has compiled
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder
 # what the scripts are read with, and what the programs of the documentation are run with
 LANGUAGES := lua5.1 nodejs golang-go php-cli php-curl php-sqlite3 php-illuminate-queue php-illuminate-bus php-illuminate-events php-illuminate-database
 # what the packages in clients/ are installed and tried with

@@ -13,7 +13,6 @@ from typing import Final
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
-from xdist.workermanage import WorkerController
 
 from tests.clusters import UNHURRIED, UNHURRIED_MS, StoreCluster, WatchedStore
 from tests.processes import WITHOUT_FUNCTIONS, Processes, StoreServer
@@ -66,26 +65,6 @@ class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # it has no types
 
     def _split_scope(self, nodeid: str) -> str:
         return next(filter(nodeid.startswith, TOGETHER), super()._split_scope(nodeid))
-
-    def remove_node(self, node: WorkerController) -> str | None:
-        """Give others the tests of a process that has died, but not the one that it ran: they would die, too."""
-        for file in self.assigned_work[node].values():
-            test: str
-            for test, is_done in file.items():
-                if not is_done:
-                    file[test] = True
-                    super().remove_node(node)
-                    return test
-        super().remove_node(node)
-        return None
-
-    def _reschedule(self, node: WorkerController) -> None:
-        """Give it work until it has enough, or is told that there is no more: before, it does not begin its last test.
-
-        xdist gives one file, and of a process that has died also those that it had done.
-        """
-        while not node.shutting_down and self._pending_of(self.assigned_work[node]) <= 2:
-            super()._reschedule(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
