@@ -62,10 +62,15 @@ def fields_of(described: dict[str, Any], operation: dict[str, Any]) -> set[str]:
     """The fields that an endpoint takes."""
     if "requestBody" not in operation:
         return set()
-    schema = operation["requestBody"]["content"]["application/json"]["schema"]
-    one = schema["anyOf"][0] if "anyOf" in schema else schema
-    name = one["$ref"].rpartition("/")[2]
-    return set(described["components"]["schemas"][name]["properties"])
+    schemas = described["components"]["schemas"]
+
+    def named(reference: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = schemas[reference["$ref"].rpartition("/")[2]]
+        return found
+
+    schema = named(operation["requestBody"]["content"]["application/json"]["schema"])
+    one = named(schema["anyOf"][0]) if "anyOf" in schema else schema
+    return set(one["properties"])
 
 
 def test_answers_are_read_to_the_last_member(calls: list[dict[str, Any]]) -> None:
