@@ -10,8 +10,8 @@ AT_ONCE: Final = struct.pack("ii", 1, 0)  # SO_LINGER: the system does not keep 
 
 def hang_up(transport: asyncio.Transport | asyncio.WriteTransport) -> None:
     """Close a connection at once: what has not left this machine by then is never sent."""
-    # of one that is closing, the descriptor may be another connection's by now; uvloop may have none, of one that is
-    # the connection was given up while it was made
+    # the descriptor of a connection that is closing may be another one's by now; uvloop may have none of a connection
+    # that was given up while it was made
     connection = None if transport.is_closing() else transport.get_extra_info("socket")
     if connection is not None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
