@@ -83,9 +83,16 @@ def test_figures_are_fresh_however_long_it_took_to_sign_in(
 
 
 @ONE_LOOK
-@pytest.mark.parametrize("place", ["push", "clone/{0}", "edit/{0}"])
+@pytest.mark.parametrize(
+    ("place", "button", "done"),
+    [
+        ("push", "Push", "form p a"),
+        ("clone/{0}", "Push", "form p a"),
+        ("edit/{0}", "Retry", "dd .state"),
+    ],
+)
 def test_a_form_asks_for_a_token_and_keeps_what_was_typed(
-    admin: Admin, guarded: QueueServer, topic: str, place: str
+    admin: Admin, guarded: QueueServer, topic: str, place: str, button: str, done: str
 ) -> None:
     with Client(guarded.url, token=ADMIN_TOKEN) as queue:
         bury(queue, topic, 1)
@@ -96,13 +103,12 @@ def test_a_form_asks_for_a_token_and_keeps_what_was_typed(
     if place == "push":
         admin.field("Topic").fill(topic)
     page.evaluate("sessionStorage.setItem('token', 'one-that-has-ended')")
-    button = "Retry" if place.startswith("edit") else "Push"
     admin.press(button)
     expect(page.locator("dialog").get_by_role("alert")).to_have_text(UNKNOWN.en)
     page.locator("dialog input").fill(ADMIN_TOKEN)
     admin.press("Sign in")
     admin.press(button)
-    expect(page.locator("form p a, dd .state").first).to_be_visible()
+    expect(page.locator(done)).to_be_visible()
     with Client(guarded.url, token=ADMIN_TOKEN) as queue:
         assert "long work" in [
             found.body for job in queue.list_jobs(topic).jobs if (found := queue.get(job.id))
