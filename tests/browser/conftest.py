@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import time
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -254,8 +255,9 @@ def bury(queue: Client, topic: str, count: int, message: str = "") -> None:
 
 
 def tab_to(page: Page, name: str) -> None:
-    """Press Tab until the focus is on the element with this name."""
-    for _ in range(80):
+    """Press Tab until the focus is on the element with this name, which may be yet to come."""
+    patience = time.monotonic() + PATIENCE_MS / 1000
+    while time.monotonic() < patience:
         page.keyboard.press("Tab")
         if name in page.evaluate(FOCUSED):
             return

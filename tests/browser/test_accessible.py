@@ -60,6 +60,9 @@ def test_no_page_has_a_serious_fault(admin: Admin, queue: Client, topic: str) ->
 
 
 def serious(page: Page) -> list[str]:
+    expect(page.locator(".loading")).to_have_count(
+        0
+    )  # which fades in, with little contrast at first
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
     found: list[str] = page.evaluate(SERIOUS)
