@@ -93,7 +93,8 @@ def _page(page: Path) -> tuple[Path, str | ValueError]:
 
 def pages() -> list[Path]:
     """All pages that may have something of it."""
-    return sorted([*REPOSITORY.glob("README*.md"), *REPOSITORY.glob("docs/**/*.md")])
+    patterns = ("README*.md", "docs/**/*.md", "examples/README*.md")
+    return sorted(page for pattern in patterns for page in REPOSITORY.glob(pattern))
 
 
 def generated(page: Path) -> str:
