@@ -7,6 +7,8 @@
 
 FROM python:3.14-slim-trixie@sha256:e11c17f46f87983eb946b121694dedba6290ee2b0dd5294d137d82943502d179 AS build
 WORKDIR /src
+# another index for pip: --build-arg PIP_INDEX_URL=https://...
+ARG PIP_INDEX_URL
 RUN ["python", "-m", "venv", "/opt/delay-queue"]
 # the very files that were tried, by their hashes; `make lock` chooses new ones
 COPY deploy/requirements.txt ./

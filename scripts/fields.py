@@ -44,7 +44,7 @@ TRANSLATED: Final = Path(__file__).with_name("chinese.json")
 
 @cache
 def translations() -> dict[str, str]:
-    """The Chinese of what the package says of fields, settings, endpoints and verbs, by the English."""
+    """The Chinese of what the package says of fields, settings, endpoints, verbs and methods, by the English."""
     found: dict[str, str] = json.loads(TRANSLATED.read_text("utf-8"))
     return found
 

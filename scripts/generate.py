@@ -2,7 +2,7 @@
 
 - The tables of verbs, between marks, from the declarations in the package.
 - The tables of fields on the pages of the API. scripts/chinese.json has the Chinese of what the package says of fields,
-  settings, endpoints and verbs; what it lacks stays in English.
+  settings, endpoints, verbs and methods; what it lacks stays in English.
 - The mark at the head of a page that says whether what it describes is stable.
 - The files of examples/ that a page quotes: a block whose title is the name of one in the page's folder.
 - The code of a Chinese page: the blocks of the English one, in its order, with the server's messages in Chinese.
@@ -93,7 +93,8 @@ def _page(page: Path) -> tuple[Path, str | ValueError]:
 
 def pages() -> list[Path]:
     """All pages that may have something of it."""
-    return sorted([*REPOSITORY.glob("README*.md"), *REPOSITORY.glob("docs/**/*.md")])
+    patterns = ("README*.md", "docs/**/*.md", "examples/README*.md")
+    return sorted(page for pattern in patterns for page in REPOSITORY.glob(pattern))
 
 
 def generated(page: Path) -> str:

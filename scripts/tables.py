@@ -102,18 +102,23 @@ def usage(command: Subcommand) -> str:
     )
 
 
-def methods(_page: Path, _before: str) -> Iterator[str]:
-    """The methods of the Python clients: the first lines of their docstrings, and what they return."""
-    yield "| Method | | Returns |"
+def methods(page: Path, _before: str) -> Iterator[str]:
+    """The methods of the Python clients, what each does, and what it returns."""
+    is_chinese = page.name.endswith(CHINESE)
+    yield "| 方法 | | 返回 |" if is_chinese else "| Method | | Returns |"
     yield "| --- | --- | --- |"
+    for name, build, said in client_methods():
+        returns = build.__annotations__["return"].removeprefix("ApiRequest[").removesuffix("]")
+        called = f"{name}({', '.join(arguments(build))})"
+        told = chinese(said) if is_chinese else said
+        yield f"| `{called}` | {told} | `{returns.replace('|', 'or')}` |"
+
+
+def client_methods() -> Iterator[tuple[str, Callable[..., object], str]]:
+    """Each method of the Python clients: its name, what builds its request, the first line of its docstring."""
     for name, one in chain.from_iterable(vars(family).items() for family in Verbs.__mro__):
         if isinstance(one, verb):
-            summary = cleandoc(one.build.__doc__ or "").partition("\n")[0]
-            returns = (
-                one.build.__annotations__["return"].removeprefix("ApiRequest[").removesuffix("]")
-            )
-            called = f"{name}({', '.join(arguments(one.build))})"
-            yield f"| `{called}` | {summary} | `{returns.replace('|', 'or')}` |"
+            yield name, one.build, cleandoc(one.build.__doc__ or "").partition("\n")[0]
 
 
 def arguments(method: Callable[..., object]) -> Iterator[str]:

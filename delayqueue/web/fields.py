@@ -217,7 +217,7 @@ def check_pop_topics(text: str) -> tuple[str, ...]:
     topics = tuple(dict.fromkeys(check_topic(name) for name in names if name))
     if not topics and text.strip(WHITE_SPACE):
         raise Refused(
-            f"{NAME} 只有逗号：请给出主题，多个用逗号隔开",
+            f"{NAME} 只有逗号：请给出topic，多个用逗号隔开",
             f"{NAME}: only commas; name a topic, or several with commas between",
         )
     if not topics:

@@ -38,6 +38,8 @@ TERMS: Final = [
     Term("响应", "expects", "应答|回答"),
     Term("信息", "message", "留言"),
     Term("返回码", "pushesRefused", r"[一-鿿，] ?code (?:为 )?\d|错误码"),
+    Term("服务", "servers", "服务端|“服务器”"),
+    Term("你", "noAnswer", "您"),
     Term("桶", "whyBucketFull", r"[一-鿿] ?bucket\b"),
     Term("Outbox", "outboxes", "发件箱"),
     Term("token", "token", "令牌"),

@@ -28,8 +28,6 @@ PAGES: Final = [
 PHEANSTALK: Final = Path("/usr/share/php/Pheanstalk/autoload.php")
 # if a page needs files of others, such as composer's vendor/autoload.php
 FOLDERS: Final = {".jar": "lib", ".php": "vendor"}
-# test_framework_pages.py follows them
-ENGLISH_ONLY: Final = {f"docs/howto/{name}.md" for name in ("django", "fastapi", "sentry")}
 # what a page needs beyond this repository: programs, and files
 FOLLOWED: Final[dict[str, tuple[str, list[Path]]]] = {
     "docs/index.md": ("curl", []),
@@ -149,6 +147,9 @@ def test_every_page_of_this_kind_is_followed_or_read() -> None:
         "docs/howto/proxy-login.md",  # test_proxy_login_page.py
         "docs/howto/laravel.md",  # test_orders.py, tests/php
         "docs/howto/symfony.md",  # test_beanstalkd_pages.py, tests/php
+        *(
+            f"docs/howto/{name}.md" for name in ("django", "fastapi", "sentry")
+        ),  # test_framework_pages.py
         "docs/howto/task-queues.md",  # test_task_queues_page.py
         "docs/howto/hyperf.md",  # tests/php
         "docs/howto/thinkphp.md",  # tests/php
@@ -157,6 +158,6 @@ def test_every_page_of_this_kind_is_followed_or_read() -> None:
         "docs/recipes.md",  # test_recipes_page.py
     }
     without_commands = {"docs/howto/sizing.md", "docs/howto/changed-tasks.md"}
-    assert {*FOLLOWED, *READ, *ENGLISH_ONLY, *elsewhere, *without_commands} == set(PAGES)
+    assert {*FOLLOWED, *READ, *elsewhere, *without_commands} == set(PAGES)
     for page in without_commands:
         assert not blocks(read(page), "sh", "console")

@@ -52,7 +52,7 @@ def test_its_labels_say_what_it_is_and_where_it_is_from() -> None:
     }
     (build,) = re.findall(r"docker build (?:.*\\\n)*.*", read("Makefile"))
     assert {"SOURCE", "REVISION"} == set(re.findall(r"--build-arg (\w+)=", build))
-    assert {'SOURCE=""', 'REVISION=""'} == set(steps("ARG"))
+    assert {'SOURCE=""', 'REVISION=""', "PIP_INDEX_URL"} == set(steps("ARG"))
 
 
 def test_a_store_may_take_minutes_to_load_its_data() -> None:

@@ -12,6 +12,7 @@ from delayqueue.web.endpoints import ENDPOINTS
 from scripts.fields import DECLARED, chinese, described, translations
 from scripts.generate import generated, pages
 from scripts.lines import count
+from scripts.tables import client_methods
 from tests.docs.markdown import read
 from tests.docs.test_twins import words
 from tests.processes import REPOSITORY
@@ -47,6 +48,7 @@ def test_every_translation_is_used_and_has_the_figures_and_the_code_of_the_engli
     said = {shape["description"] for each in fields for shape, _ in each.values()}
     said |= {option.help for option in OPTIONS.values()} | {one.summary for one in ENDPOINTS}
     said |= {one.help for one in chain(*REMOTE.values())}
+    said |= {summary for _, _, summary in client_methods()}
     assert set(translations()) <= said
     translated = DECLARED | translations()
     assert [one for one in translated.items() if words(one[0]) != words(one[1])] == []

@@ -238,7 +238,7 @@ def refusal(pushed: Pushed) -> QueueError:
         return TopicFull.at(*pushed.full)
     if pushed.code == Code.JOB_EXISTS and pushed.other_topic is not None:
         topic = shown(pushed.other_topic)
-        return JobExists.of(f"主题 {topic} 已有此id的job", f"topic {topic} has a job with this id")
+        return JobExists.of(f"topic {topic} 已有此id的job", f"topic {topic} has a job with this id")
     return OF_CODE[Code(pushed.code)]()
 
 
