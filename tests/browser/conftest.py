@@ -236,7 +236,7 @@ def let_go(page: Page, held: Route) -> None:
     with page.expect_response(held.request.url) as answered:
         held.continue_()
     answered.value.finished()
-    page.wait_for_timeout(50)
+    page.evaluate("new Promise((done) => setTimeout(done, 50))")  # by the page's own clock
 
 
 def second_click(page: Page) -> None:

@@ -61,6 +61,7 @@ def test_what_is_ticked_is_kicked_rescheduled_and_deleted(
     admin.agree("Reschedule")
     expect(admin.said("Done: 1 job.")).to_be_visible()
     assert counts(queue, topic) == (1, 2, 0, 2)
+    expect(page.locator("tbody tr")).to_have_count(2)
     admin.field("Select all shown").check()
     admin.confirm("Delete")
     expect(page.locator("tbody tr")).to_have_count(0)
