@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from delayqueue.errors import Text
 from delayqueue.metrics import REFUSED, Metrics
@@ -25,6 +25,7 @@ BEYOND: Final = FOR_THIS_MACHINE + FOR_OPERATORS + UNDECIDED + LEAVING  # all of
 
 DECIDE_S: Final = 2.0  # for the head of a first request to arrive
 LINGER_S: Final = 1.0  # for a client to read why it is refused
+SPARED_S: Final = 1.0  # after its last answer, a connection is not closed for others
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +50,28 @@ class ClientProtocol:
     exemption: Exemption | None = None
 
 
+class Idle(Protocol):
+    """A connection that waits for a request, or did when it was noted."""
+
+    def give_way(self) -> bool:
+        """Close it if it still waits. Returns whether it did."""
+
+
 class ConnectionLimit:
     """The number of connections of this process, over all protocols; at most `most`, 0 = no limit.
 
-    Some places beyond it are kept for clients on this machine, and some for exempt requests: so an operator can still
-    find out why clients are refused. Refusals are counted, and logged once a minute.
+    Beyond it, the connection that has been idle for longest makes room for a new one. If none is idle, some places are
+    kept for clients on this machine, and some for exempt requests: so an operator can still find out why clients are
+    refused. What is closed or refused is counted, and logged once a minute.
     """
 
     def __init__(self, most: int, metrics: Metrics) -> None:
         self._most = most
         self._metrics = metrics
-        self._refused = EachMinute(self._tell)
+        self._closed = EachMinute(self._tell_closed)
+        self._refused = EachMinute(self._tell_refused)
+        # since when each waits for a request, the longest first; it may have one by now
+        self.idle: dict[Idle, float] = {}
         self._undecided: dict[ExcessConnection, None] = {}  # the oldest first
         self._leaving: dict[ExcessConnection, None] = {}  # likewise
         self.count = 0
@@ -75,6 +87,20 @@ class ConnectionLimit:
     def has_room(self, kept: int = 0) -> bool:
         """Whether one more connection may be served, if it may have the next `kept` places beyond the limit, too."""
         return not 0 < self._most <= self.count - kept
+
+    def make_room(self) -> bool:
+        """Close the connection that has been idle for longest, but none that was just used. Returns whether one was."""
+        latest_s = asyncio.get_running_loop().time() - SPARED_S
+        while self.idle:
+            connection, since_s = next(iter(self.idle.items()))
+            if since_s > latest_s:
+                break
+            del self.idle[connection]
+            if connection.give_way():
+                self._metrics.count(REFUSED, "idle")
+                self._closed.happened()
+                return True
+        return False
 
     def limited(self, clients: ClientProtocol) -> Callable[[], asyncio.Protocol]:
         """What makes the protocol of each connection of these clients."""
@@ -106,7 +132,14 @@ class ConnectionLimit:
         self.decided(connection)
         self._leaving.pop(connection, None)
 
-    def _tell(self, count: int) -> None:
+    def _tell_closed(self, count: int) -> None:
+        log.warning(
+            "closed %d idle connections, to accept others: a process has at most %d (max_connections, or open files)",
+            count,
+            self._most,
+        )
+
+    def _tell_refused(self, count: int) -> None:
         log.warning(
             "refused %d connections: a process has at most %d (max_connections, the limit of open files)",
             count,
@@ -127,11 +160,11 @@ class ExcessConnection(asyncio.Protocol):
         self._is_refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Serve it if it comes from this machine."""
+        """Serve it if an idle one makes room, or it comes from this machine."""
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         kept = FOR_THIS_MACHINE if is_loopback(peer[0] if peer else None) else 0
-        if self._limit.has_room(kept):
+        if self._limit.has_room() or self._limit.make_room() or self._limit.has_room(kept):
             self._become(self._clients.make())
         elif self._clients.exemption is None:
             self.refuse()

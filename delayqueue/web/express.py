@@ -194,8 +194,10 @@ class ExpressConnection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.peer = sys.intern(peer[0]) if peer else None
-        self._express.limits.connections.opened()
-        self._express.limits.unread.watch(self.transport)
+        limits = self._express.limits
+        limits.connections.opened()
+        limits.connections.idle[self] = self._express.loop.time()
+        limits.unread.watch(self.transport)
         self._express.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -241,6 +243,7 @@ class ExpressConnection(asyncio.Protocol):
         self._express.lost(self)
         limits = self._express.limits
         limits.connections.closed()
+        limits.connections.idle.pop(self, None)
         limits.unanswered.forget(self)
         limits.unread.forget(self.transport)
         self._lent = None
@@ -293,6 +296,14 @@ class ExpressConnection(asyncio.Protocol):
         if not is_busy:
             self._close()
         return not is_busy and not self._is_stalled
+
+    def give_way(self) -> bool:
+        """Close the connection if it has nothing of a request, and all is sent. Returns whether it does."""
+        has_request = self._buffer or self._lent is not None or self.pending is not None
+        is_idle = not (has_request or self._is_stalled or self.transport.is_closing())
+        if is_idle:
+            self.abort()  # a client with TLS could take its time to say goodbye
+        return is_idle
 
     def give_up(self) -> bool:
         """Refuse the request that has not arrived as a whole; behind one that is being answered, take no more."""
@@ -503,6 +514,9 @@ class ExpressConnection(asyncio.Protocol):
             self._close()
         else:
             self._since_s = self._express.now_s
+            idle = self._express.limits.connections.idle
+            idle.pop(self, None)  # it comes last
+            idle[self] = self._express.loop.time()
             if self._buffer or self._has_ended:
                 self._go_on()
         if self._is_counted:
