@@ -102,9 +102,14 @@ class ConnectionLimit:
                 return True
         return False
 
-    def limited(self, clients: ClientProtocol) -> Callable[[], asyncio.Protocol]:
-        """What makes the protocol of each connection of these clients."""
-        return lambda: clients.make() if self.has_room() else ExcessConnection(self, clients)
+    def limited(self, clients: ClientProtocol, *, tls: bool) -> Callable[[], asyncio.Protocol]:
+        """What makes the protocol of each connection of these clients.
+
+        With TLS, others may take the room while its handshake is under way.
+        """
+        return lambda: (
+            clients.make() if not tls and self.has_room() else ExcessConnection(self, clients)
+        )
 
     def await_request(self, connection: "ExcessConnection") -> None:
         """Note that this connection's first request decides. If too many are undecided, the oldest one is refused.
@@ -148,7 +153,7 @@ class ConnectionLimit:
 
 
 class ExcessConnection(asyncio.Protocol):
-    """A connection beyond the limit: it is served or refused by its address, or by its first request."""
+    """A connection that may be beyond the limit: then it is served or refused by its address or its first request."""
 
     _transport: asyncio.Transport
 
@@ -160,7 +165,7 @@ class ExcessConnection(asyncio.Protocol):
         self._is_refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Serve it if an idle one makes room, or it comes from this machine."""
+        """Serve it if there is room, an idle one makes some, or it comes from this machine."""
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         kept = FOR_THIS_MACHINE if is_loopback(peer[0] if peer else None) else 0
@@ -215,8 +220,8 @@ class ExcessConnection(asyncio.Protocol):
         """Hand the connection to this protocol, with the bytes that have arrived."""
         self._stop_waiting()
         self._limit.decided(self)
+        self._transport.set_protocol(protocol)  # before that is told of what TLS has yet to send
         protocol.connection_made(self._transport)
-        self._transport.set_protocol(protocol)
         if self._head:
             protocol.data_received(self._head)
 

@@ -1,10 +1,12 @@
 """`max_connections`: who is refused, who is served beyond it, and what the operator is told."""
 
+import asyncio
 import json
+import socket
 import ssl
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +21,7 @@ from delayqueue.net.connection_limit import (
     UNDECIDED,
 )
 from tests.api.test_access import own_address
-from tests.api.test_shared_limits import clients, post, push
+from tests.api.test_shared_limits import Client, clients, post, push
 from tests.api_client import TOO_MANY, open_api
 from tests.beanstalk.conftest import Served, opened
 from tests.certificates import make
@@ -244,14 +246,15 @@ async def test_beyond_the_limit_a_tls_connection_is_served_alike(
         protected_mode="no",
         max_connections=1,
     )
-    async with clients(server.port, 1, own_address, context) as (holder,):
-        await holder.send(post("/pop", b'{"topic":"nothing","timeout":60}'))
-
-        async def is_full() -> bool:
-            status, _ = await ask(server, post("/pop", b'{"topic":"t"}'), own_address, context)
-            return status == 429
-
-        await until_async(is_full)
+    # there is room for each until the first handshake ends
+    accepted = [socket.create_connection((own_address, server.port)) for _ in range(3)]
+    async with AsyncExitStack() as stack:
+        polls = []
+        for each in accepted:
+            streams = await asyncio.open_connection(sock=each, ssl=context, server_hostname="x")
+            polls.append(await stack.enter_async_context(aclosing(Client(*streams))))
+            await polls[-1].send(post("/pop", b'{"topic":"nothing","timeout":60}'))
+        await until(lambda: [each.has_ended for each in polls] == [False, True, True])
         for request in (get("/healthz"), post("/topics", b"{}")):
             assert (await ask(server, request, own_address, context))[0] == 200
 
