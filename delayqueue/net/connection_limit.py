@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
@@ -51,10 +52,10 @@ class ClientProtocol:
 
 
 class Idle(Protocol):
-    """A connection that waits for a request, or did when it was noted."""
+    """A connection that waits for a request."""
 
     def give_way(self) -> bool:
-        """Close it if it still waits. Returns whether it did."""
+        """Close it, unless something is left to send. Returns whether it closes."""
 
 
 class ConnectionLimit:
@@ -70,8 +71,9 @@ class ConnectionLimit:
         self._metrics = metrics
         self._closed = EachMinute(self._tell_closed)
         self._refused = EachMinute(self._tell_refused)
-        # since when each waits for a request, the longest first; it may have one by now
-        self.idle: dict[Idle, float] = {}
+        # since when each waits for a request, the longest first; of a dict, the first is found slowly if those before
+        # it were removed
+        self.idle: OrderedDict[Idle, float] = OrderedDict()
         self._undecided: dict[ExcessConnection, None] = {}  # the oldest first
         self._leaving: dict[ExcessConnection, None] = {}  # likewise
         self.count = 0

@@ -208,6 +208,7 @@ class ExpressConnection(asyncio.Protocol):
             self._buffer = data
             if self._lent is None:
                 self._since_s = self._express.now_s
+                self._express.limits.connections.idle.pop(self, None)
         if self._lent is not None:
             self.lend()
         elif (
@@ -298,12 +299,11 @@ class ExpressConnection(asyncio.Protocol):
         return not is_busy and not self._is_stalled
 
     def give_way(self) -> bool:
-        """Close the connection if it has nothing of a request, and all is sent. Returns whether it does."""
-        has_request = self._buffer or self._lent is not None or self.pending is not None
-        is_idle = not (has_request or self._is_stalled or self.transport.is_closing())
-        if is_idle:
-            self.abort()  # a client with TLS could take its time to say goodbye
-        return is_idle
+        """Close the idle connection, unless it is closing, or its client has yet to read an answer. Returns whether."""
+        if self._is_stalled or self.transport.is_closing():
+            return False
+        self.abort()  # a client with TLS could take its time to say goodbye
+        return True
 
     def give_up(self) -> bool:
         """Refuse the request that has not arrived as a whole; behind one that is being answered, take no more."""
@@ -503,7 +503,7 @@ class ExpressConnection(asyncio.Protocol):
 
     def _sent(self, sending: asyncio.Future[None]) -> None:
         """All of an answer is sent, or the client is gone."""
-        if not sending.cancelled():
+        if self.pending is sending and not sending.cancelled():
             self._end_request()
 
     def _end_request(self) -> None:
@@ -514,11 +514,10 @@ class ExpressConnection(asyncio.Protocol):
             self._close()
         else:
             self._since_s = self._express.now_s
-            idle = self._express.limits.connections.idle
-            idle.pop(self, None)  # it comes last
-            idle[self] = self._express.loop.time()
             if self._buffer or self._has_ended:
                 self._go_on()
+            else:
+                self._express.limits.connections.idle[self] = self._express.loop.time()
         if self._is_counted:
             self._count()
 
