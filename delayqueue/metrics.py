@@ -64,6 +64,7 @@ WARNINGS: Final = (
 )
 LIMITS: Final = (
     "connections",  # max_connections
+    "idle",  # connections: they were closed for new ones
     "open_files",  # of the system: a look, two a second, that found none left, so connections were reset
     "unanswered",  # incomplete requests, as all together had too many bytes
     "watched",  # tubes of beanstalkd clients

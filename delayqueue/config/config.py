@@ -106,7 +106,9 @@ class Config:
         "most /pop and /get that wait in a process; 0 = no limit",
     )
     max_connections: int = option(
-        "25000", values.whole(0, 10_000_000), "most connections of a process; 0 = no limit"
+        "25000",
+        values.whole(0, 10_000_000),
+        "most connections of a process; then a new one takes an idle one's place, or is refused; 0 = no limit",
     )
     buried_retain_s: int | None = option(
         "",

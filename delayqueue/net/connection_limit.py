@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from delayqueue.errors import Text
 from delayqueue.metrics import REFUSED, Metrics
@@ -25,6 +26,7 @@ BEYOND: Final = FOR_THIS_MACHINE + FOR_OPERATORS + UNDECIDED + LEAVING  # all of
 
 DECIDE_S: Final = 2.0  # for the head of a first request to arrive
 LINGER_S: Final = 1.0  # for a client to read why it is refused
+SPARED_S: Final = 1.0  # after its last answer, a connection is not closed for others
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +51,29 @@ class ClientProtocol:
     exemption: Exemption | None = None
 
 
+class Idle(Protocol):
+    """A connection that waits for a request."""
+
+    def give_way(self) -> bool:
+        """Close it, unless something is left to send. Returns whether it closes."""
+
+
 class ConnectionLimit:
     """The number of connections of this process, over all protocols; at most `most`, 0 = no limit.
 
-    Some places beyond it are kept for clients on this machine, and some for exempt requests: so an operator can still
-    find out why clients are refused. Refusals are counted, and logged once a minute.
+    Beyond it, the connection that has been idle for longest makes room for a new one. If none is idle, some places are
+    kept for clients on this machine, and some for exempt requests: so an operator can still find out why clients are
+    refused. What is closed or refused is counted, and logged once a minute.
     """
 
     def __init__(self, most: int, metrics: Metrics) -> None:
         self._most = most
         self._metrics = metrics
-        self._refused = EachMinute(self._tell)
+        self._closed = EachMinute(self._tell_closed)
+        self._refused = EachMinute(self._tell_refused)
+        # since when each waits for a request, the longest first; of a dict, the first is found slowly if those before
+        # it were removed
+        self.idle: OrderedDict[Idle, float] = OrderedDict()
         self._undecided: dict[ExcessConnection, None] = {}  # the oldest first
         self._leaving: dict[ExcessConnection, None] = {}  # likewise
         self.count = 0
@@ -76,9 +90,28 @@ class ConnectionLimit:
         """Whether one more connection may be served, if it may have the next `kept` places beyond the limit, too."""
         return not 0 < self._most <= self.count - kept
 
-    def limited(self, clients: ClientProtocol) -> Callable[[], asyncio.Protocol]:
-        """What makes the protocol of each connection of these clients."""
-        return lambda: clients.make() if self.has_room() else ExcessConnection(self, clients)
+    def make_room(self) -> bool:
+        """Close the connection that has been idle for longest, but none that was just used. Returns whether one was."""
+        latest_s = asyncio.get_running_loop().time() - SPARED_S
+        while self.idle:
+            connection, since_s = next(iter(self.idle.items()))
+            if since_s > latest_s:
+                break
+            del self.idle[connection]
+            if connection.give_way():
+                self._metrics.count(REFUSED, "idle")
+                self._closed.happened()
+                return True
+        return False
+
+    def limited(self, clients: ClientProtocol, *, tls: bool) -> Callable[[], asyncio.Protocol]:
+        """What makes the protocol of each connection of these clients.
+
+        With TLS, others may take the room while its handshake is under way.
+        """
+        return lambda: (
+            clients.make() if not tls and self.has_room() else ExcessConnection(self, clients)
+        )
 
     def await_request(self, connection: "ExcessConnection") -> None:
         """Note that this connection's first request decides. If too many are undecided, the oldest one is refused.
@@ -106,7 +139,14 @@ class ConnectionLimit:
         self.decided(connection)
         self._leaving.pop(connection, None)
 
-    def _tell(self, count: int) -> None:
+    def _tell_closed(self, count: int) -> None:
+        log.warning(
+            "closed %d idle connections, to accept others: a process has at most %d (max_connections, or open files)",
+            count,
+            self._most,
+        )
+
+    def _tell_refused(self, count: int) -> None:
         log.warning(
             "refused %d connections: a process has at most %d (max_connections, the limit of open files)",
             count,
@@ -115,7 +155,7 @@ class ConnectionLimit:
 
 
 class ExcessConnection(asyncio.Protocol):
-    """A connection beyond the limit: it is served or refused by its address, or by its first request."""
+    """A connection that may be beyond the limit: then it is served or refused by its address or its first request."""
 
     _transport: asyncio.Transport
 
@@ -127,11 +167,11 @@ class ExcessConnection(asyncio.Protocol):
         self._is_refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Serve it if it comes from this machine."""
+        """Serve it if there is room, an idle one makes some, or it comes from this machine."""
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         kept = FOR_THIS_MACHINE if is_loopback(peer[0] if peer else None) else 0
-        if self._limit.has_room(kept):
+        if self._limit.has_room() or self._limit.make_room() or self._limit.has_room(kept):
             self._become(self._clients.make())
         elif self._clients.exemption is None:
             self.refuse()
@@ -182,8 +222,8 @@ class ExcessConnection(asyncio.Protocol):
         """Hand the connection to this protocol, with the bytes that have arrived."""
         self._stop_waiting()
         self._limit.decided(self)
+        self._transport.set_protocol(protocol)  # before that is told of what TLS has yet to send
         protocol.connection_made(self._transport)
-        self._transport.set_protocol(protocol)
         if self._head:
             protocol.data_received(self._head)
 

@@ -77,7 +77,7 @@ async def _http(
         Exemption(END, LONGEST_HEAD_BYTES, for_operators),
     )
     listener = await listen(
-        limits.connections.limited(clients),
+        limits.connections.limited(clients, tls=frontend.tls is not None),
         config.bind_address,
         frontend.tls,
         key="bind_address",
@@ -108,7 +108,8 @@ async def beanstalk(
     def connection() -> Connection:
         return Connection(server, limits, connections)
 
-    limited = limits.connections.limited(ClientProtocol(connection, lambda: OUT_OF_MEMORY))
+    clients = ClientProtocol(connection, lambda: OUT_OF_MEMORY)
+    limited = limits.connections.limited(clients, tls=tls is not None)
     listener = await listen(limited, address, tls, key="beanstalk_address", reuse_port=reuse_port)
     server.listener = listener
     try:

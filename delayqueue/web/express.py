@@ -194,8 +194,10 @@ class ExpressConnection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.peer = sys.intern(peer[0]) if peer else None
-        self._express.limits.connections.opened()
-        self._express.limits.unread.watch(self.transport)
+        limits = self._express.limits
+        limits.connections.opened()
+        limits.connections.idle[self] = self._express.loop.time()
+        limits.unread.watch(self.transport)
         self._express.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -206,6 +208,7 @@ class ExpressConnection(asyncio.Protocol):
             self._buffer = data
             if self._lent is None:
                 self._since_s = self._express.now_s
+                self._express.limits.connections.idle.pop(self, None)
         if self._lent is not None:
             self.lend()
         elif (
@@ -241,6 +244,7 @@ class ExpressConnection(asyncio.Protocol):
         self._express.lost(self)
         limits = self._express.limits
         limits.connections.closed()
+        limits.connections.idle.pop(self, None)
         limits.unanswered.forget(self)
         limits.unread.forget(self.transport)
         self._lent = None
@@ -293,6 +297,13 @@ class ExpressConnection(asyncio.Protocol):
         if not is_busy:
             self._close()
         return not is_busy and not self._is_stalled
+
+    def give_way(self) -> bool:
+        """Close the idle connection, unless it is closing, or its client has yet to read an answer. Returns whether."""
+        if self._is_stalled or self.transport.is_closing():
+            return False
+        self.abort()  # a client with TLS could take its time to say goodbye
+        return True
 
     def give_up(self) -> bool:
         """Refuse the request that has not arrived as a whole; behind one that is being answered, take no more."""
@@ -492,7 +503,7 @@ class ExpressConnection(asyncio.Protocol):
 
     def _sent(self, sending: asyncio.Future[None]) -> None:
         """All of an answer is sent, or the client is gone."""
-        if not sending.cancelled():
+        if self.pending is sending and not sending.cancelled():
             self._end_request()
 
     def _end_request(self) -> None:
@@ -505,6 +516,8 @@ class ExpressConnection(asyncio.Protocol):
             self._since_s = self._express.now_s
             if self._buffer or self._has_ended:
                 self._go_on()
+            else:
+                self._express.limits.connections.idle[self] = self._express.loop.time()
         if self._is_counted:
             self._count()
 

@@ -1,18 +1,27 @@
 """`max_connections`: who is refused, who is served beyond it, and what the operator is told."""
 
+import asyncio
 import json
+import socket
 import ssl
+import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
 import pytest
 
-from delayqueue.net.connection_limit import FOR_OPERATORS, FOR_THIS_MACHINE, LEAVING, UNDECIDED
+from delayqueue.net.connection_limit import (
+    FOR_OPERATORS,
+    FOR_THIS_MACHINE,
+    LEAVING,
+    SPARED_S,
+    UNDECIDED,
+)
 from tests.api.test_access import own_address
-from tests.api.test_shared_limits import clients, post, push
+from tests.api.test_shared_limits import Client, clients, post, push
 from tests.api_client import TOO_MANY, open_api
 from tests.beanstalk.conftest import Served, opened
 from tests.certificates import make
@@ -121,6 +130,39 @@ async def lets_in(server: QueueServer, address: str) -> bool:
         return client.answer()[0] == 200
 
 
+async def test_the_connection_that_is_idle_for_longest_makes_room(
+    listening: Served, own_address: str
+) -> None:
+    """None that was used in the last second is closed, and none with a request or a part of one."""
+    server = listening.server
+    async with clients(server.port, MOST, own_address) as before, AsyncExitStack() as stack:
+        poll, slow, unused, first, last = before
+        await poll.send(post("/pop", b'{"topic":"nothing","timeout":60}'))
+        await slow.send(push(100)[:-1])
+        for each in (first, last):
+            used_s = time.monotonic()
+            await each.send(push(100))
+            await until(lambda: bool(each.got))  # noqa: B023  # called before the next
+
+        async def is_let_in() -> bool:
+            (client,) = await stack.enter_async_context(clients(server.port, 1, own_address))
+            await client.send(push(100))
+            await until(lambda: bool(client.got))
+            return client.answer()[0] == 200
+
+        closed = unused, first, last
+        for count in range(1, len(closed) + 1):
+            await until_async(is_let_in)
+            await until(lambda: all(each.has_ended for each in closed[:count]))  # noqa: B023
+            assert not any(each.has_ended for each in closed[count:])
+        assert time.monotonic() - used_s > 0.99 * SPARED_S
+        await slow.send(b" " + post("/push", b'{"topic":"nothing","id":"1","ttr":9}'))
+        await until(lambda: slow.got.count(b'"code":0') == 2 and b'"code":0' in poll.got)
+    closings = (await metrics(server)).sum("delayqueue_refused_total", limit="idle")
+    assert closings >= len(closed)  # the scrape is a new connection, too
+    assert "closed 1 idle connections, to accept others: a process has at most 5" in server.logged()
+
+
 async def test_only_the_first_request_on_such_a_connection_is_answered(
     listening: Served, own_address: str
 ) -> None:
@@ -204,16 +246,15 @@ async def test_beyond_the_limit_a_tls_connection_is_served_alike(
         protected_mode="no",
         max_connections=1,
     )
-    async with clients(server.port, 1, own_address, context) as (holder,):
-        await holder.send(get("/healthz"))
-        await until(lambda: bool(holder.got))
-        assert holder.answer()[0] == 200
-
-        async def is_full() -> bool:
-            status, _ = await ask(server, post("/pop", b'{"topic":"t"}'), own_address, context)
-            return status == 429
-
-        await until_async(is_full)
+    # there is room for each until the first handshake ends
+    accepted = [socket.create_connection((own_address, server.port)) for _ in range(3)]
+    async with AsyncExitStack() as stack:
+        polls = []
+        for each in accepted:
+            streams = await asyncio.open_connection(sock=each, ssl=context, server_hostname="x")
+            polls.append(await stack.enter_async_context(aclosing(Client(*streams))))
+            await polls[-1].send(post("/pop", b'{"topic":"nothing","timeout":60}'))
+        await until(lambda: [each.has_ended for each in polls] == [False, True, True])
         for request in (get("/healthz"), post("/topics", b"{}")):
             assert (await ask(server, request, own_address, context))[0] == 200
 
