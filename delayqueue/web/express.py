@@ -15,9 +15,8 @@ from typing import Any, Final, cast
 from delayqueue.errors import QueueError, SlowRequest, TooMany
 from delayqueue.net.later import Later
 from delayqueue.net.limits import ClientLimits
-from delayqueue.net.listener import ON_THE_WAY_S
 from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
-from delayqueue.tasks import at_most, cancel_all
+from delayqueue.tasks import cancel_all
 from delayqueue.web.app import AiohttpServer, AiohttpTransport, LentRequest
 from delayqueue.web.front import HasFront
 from delayqueue.web.head import (
@@ -70,7 +69,6 @@ class Express:
         self.loop = asyncio.get_running_loop()
         self.connections: set[ExpressConnection] = set()
         self.stopping = False
-        self._one_is_lost = asyncio.Event()
         self.now_s = self.loop.time()  # as of the last check
         self._date_s = 0
         self._date = b""  # the header, with the line end before it
@@ -114,11 +112,6 @@ class Express:
         """The last answer on a connection."""
         return self.written(self.server.front.refusal(error), closes=True)
 
-    def lost(self, connection: "ExpressConnection") -> None:
-        """The connection is closed."""
-        self.connections.discard(connection)
-        self._one_is_lost.set()
-
     def _look(self) -> None:
         """End what takes too long, again and again."""
         self._next_look = self.loop.call_later(LOOK_S, self._look)
@@ -126,20 +119,14 @@ class Express:
         for connection in list(self.connections):
             connection.look(self.now_s)
 
-    async def close(self, within_s: float) -> None:
-        """Answer the last requests and close; cut off connections that have not sent their answers `within_s`."""
+    def drain(self) -> None:
+        """From now on each connection is closed after its next answer."""
         self.stopping = True
         self._next_look.cancel()
-        if self.connections:
-            await asyncio.sleep(ON_THE_WAY_S)
-        last = [each for each in list(self.connections) if not each.close_if_idle()]
-        async with at_most(within_s):
-            while not self.connections.isdisjoint(last):
-                self._one_is_lost.clear()
-                await self._one_is_lost.wait()
+
+    async def cancel(self) -> None:
+        """Give up the requests that are not answered."""
         await cancel_all([each.pending for each in self.connections if each.pending is not None])
-        for connection in list(self.connections):
-            connection.abort()
 
 
 class ExpressConnection(asyncio.Protocol):
@@ -194,7 +181,7 @@ class ExpressConnection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.peer = sys.intern(peer[0]) if peer else None
-        self._express.limits.connections.opened()
+        self._express.limits.connections.opened(self)
         self._express.limits.unread.watch(self.transport)
         self._express.connections.add(self)
 
@@ -238,9 +225,9 @@ class ExpressConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The client is gone: stop waiting for it."""
-        self._express.lost(self)
+        self._express.connections.discard(self)
         limits = self._express.limits
-        limits.connections.closed()
+        limits.connections.closed(self)
         limits.unanswered.forget(self)
         limits.unread.forget(self.transport)
         self._lent = None
