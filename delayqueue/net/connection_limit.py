@@ -62,7 +62,7 @@ class ClientProtocol:
 
 
 class ConnectionLimit:
-    """The number of connections of this process, over all protocols; at most `most`, 0 = no limit.
+    """The connections of this process, over all protocols; it serves at most `most`, 0 = no limit.
 
     Some places beyond it are kept for clients on this machine, and some for exempt requests: so an operator can still
     find out why clients are refused. Refusals are counted, and logged once a minute.
