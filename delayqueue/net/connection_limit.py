@@ -74,39 +74,39 @@ class ConnectionLimit:
         self._refused = EachMinute(self._tell)
         self._undecided: dict[ExcessConnection, None] = {}  # the oldest first
         self._leaving: dict[ExcessConnection, None] = {}  # likewise
-        self._served: set[Served] = set()
+        self.served: set[Served] = set()
         self._one_has_ended = asyncio.Event()
 
     @property
     def count(self) -> int:
         """How many connections are served."""
-        return len(self._served)
+        return len(self.served)
 
     def opened(self, connection: Served) -> None:
         """Count a connection that begins."""
-        self._served.add(connection)
+        self.served.add(connection)
 
     def closed(self, connection: Served) -> None:
         """Count a connection that has ended."""
-        self._served.discard(connection)
+        self.served.discard(connection)
         self._one_has_ended.set()
 
     async def finish(self, within_s: float) -> None:
         """Close idle connections, once what is on its way has come, and wait up to `within_s` for the end of others."""
-        if self._served:
+        if self.served:
             await asyncio.sleep(ON_THE_WAY_S)
-        last = {each for each in list(self._served) if not each.close_if_idle()}
+        last = {each for each in list(self.served) if not each.close_if_idle()}
         async with at_most(within_s):
             await self._ended(last)
 
     async def abort(self) -> None:
         """Close all connections at once."""
-        for each in list(self._served):
+        for each in list(self.served):
             each.abort()
-        await self._ended(self._served)
+        await self._ended(self.served)
 
     async def _ended(self, connections: Set[Served]) -> None:
-        while not self._served.isdisjoint(connections):
+        while not self.served.isdisjoint(connections):
             self._one_has_ended.clear()
             await self._one_has_ended.wait()
 

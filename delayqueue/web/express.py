@@ -67,13 +67,18 @@ class Express:
         self.aiohttp = AiohttpServer(server, most_bytes)
         self.most_bytes = min(most_bytes, MAX_BODY_BYTES)
         self.loop = asyncio.get_running_loop()
-        self.connections: set[ExpressConnection] = set()
         self.stopping = False
         self.now_s = self.loop.time()  # as of the last check
         self._date_s = 0
         self._date = b""  # the header, with the line end before it
         self._repeated: dict[HttpResponse, bytes] = {}  # written in this second
         self._next_look = self.loop.call_later(LOOK_S, self._look)
+
+    @property
+    def connections(self) -> "list[ExpressConnection]":
+        """The connections of HTTP that are served now."""
+        served = self.limits.connections.served
+        return [each for each in served if isinstance(each, ExpressConnection)]
 
     def connection(self) -> "ExpressConnection":
         """The protocol of a new connection."""
@@ -116,7 +121,7 @@ class Express:
         """End what takes too long, again and again."""
         self._next_look = self.loop.call_later(LOOK_S, self._look)
         self.now_s = self.loop.time()
-        for connection in list(self.connections):
+        for connection in self.connections:
             connection.look(self.now_s)
 
     def drain(self) -> None:
@@ -183,7 +188,6 @@ class ExpressConnection(asyncio.Protocol):
         self.peer = sys.intern(peer[0]) if peer else None
         self._express.limits.connections.opened(self)
         self._express.limits.unread.watch(self.transport)
-        self._express.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
         """Take part of a request, or one, or several."""
@@ -225,7 +229,6 @@ class ExpressConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The client is gone: stop waiting for it."""
-        self._express.connections.discard(self)
         limits = self._express.limits
         limits.connections.closed(self)
         limits.unanswered.forget(self)
