@@ -27,7 +27,7 @@ local function note_all(marks)
 end
 
 return function(ARGV)
-  local answers, marks, read = {}, {}, reader()
+  local answers, marks, _, read = {}, {}, viewer()
   local function look(id) return has_not_ended(id) and 0 or read(id) end
 
   for i, id in ipairs(ARGV) do
