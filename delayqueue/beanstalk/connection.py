@@ -13,7 +13,6 @@ from delayqueue.beanstalk.putting import job_to_put, put, refusal_to_put
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import Held, Session
 from delayqueue.beanstalk.verbs import VERBS, delete_held
-from delayqueue.net.group import Group
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.loopback import is_loopback
 from delayqueue.net.unanswered import SMALL_BYTES
@@ -33,7 +32,6 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_ahead",
         "_answer_bytes",
-        "_connections",
         "_is_busy",
         "_is_counted",
         "_is_full",
@@ -48,12 +46,9 @@ class Connection(asyncio.Protocol):
 
     _transport: asyncio.Transport
 
-    def __init__(
-        self, server: BeanstalkServer, limits: ClientLimits, connections: Group["Connection"]
-    ) -> None:
+    def __init__(self, server: BeanstalkServer, limits: ClientLimits) -> None:
         self._server = server
         self._limits = limits
-        self._connections = connections  # all connections
         self._parser = Parser(server.access.most_bytes)
         self._ahead: Command | Refusal | None = None  # read, but not carried out
         self._answer_bytes = 0  # of the last write
@@ -67,7 +62,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Accept a client."""
         self._transport = cast("asyncio.Transport", transport)
-        self._limits.connections.opened()
+        self._limits.connections.opened(self)
         self._limits.unread.watch(self._transport)
         if not is_loopback(_host(transport)):
             self._server.remote.add(self._transport)
@@ -76,7 +71,6 @@ class Connection(asyncio.Protocol):
                 self._is_busy = True
                 self._transport.abort()
         self._server.opened(self.session)
-        self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
         """Take part of a command, or one, or several."""
@@ -95,18 +89,17 @@ class Connection(asyncio.Protocol):
         if self._is_tls:  # TLS connections cannot be half closed
             return False
         self.session.stop_waiting()
-        return not self.is_idle
+        return not self._is_idle
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
         """The client is gone: the jobs that it had reserved are put back."""
         self.session.has_ended = True
         self.session.stop_waiting()
-        self._limits.connections.closed()
         self._server.remote.discard(self._transport)
         self._limits.unanswered.forget(self)
         self._limits.unread.forget(self._transport)
         self._server.closed(self.session, self.session.latest if self._is_stalled else None)
-        self._connections.discard(self)
+        self._limits.connections.closed(self)
 
     def pause_writing(self) -> None:
         """The client reads more slowly than it is answered."""
@@ -125,7 +118,7 @@ class Connection(asyncio.Protocol):
         return self._transport.get_extra_info("sslcontext") is not None
 
     @property
-    def is_idle(self) -> bool:
+    def _is_idle(self) -> bool:
         """Whether no command is under way and nothing is left to send."""
         return not self._is_busy and not self._is_stalled
 
@@ -139,6 +132,12 @@ class Connection(asyncio.Protocol):
         self._limits.unanswered.forget(self)
         self.abort()
         return True
+
+    def close_if_idle(self) -> bool:
+        """Close the connection, unless a command is under way or something is left to send. Returns whether it did."""
+        if is_idle := self._is_idle:
+            self.close()
+        return is_idle
 
     def close(self) -> None:
         """Send what is written, then close."""
@@ -193,7 +192,7 @@ class Connection(asyncio.Protocol):
         if self._is_full and self._parser.pending_bytes <= MAX_AHEAD_BYTES:
             self._is_full = False
             self._transport.resume_reading()
-        if (self.session.has_ended or self._server.is_draining) and self.is_idle:
+        if (self.session.has_ended or self._server.is_draining) and self._is_idle:
             self.close()
 
     def _yield_turn(self) -> None:

@@ -31,7 +31,6 @@ ROOM: Final = 1000  # jobs in hand
 SHARE: Final = 10  # a host has at most this part of the room that is left
 ROOM_BYTES: Final = 64 * 1024 * 1024  # of their bodies, about
 CROWDED_MS: Final = (1000, 3000)  # for how long a job is put off if the bodies in hand are more
-GRACE_S: Final = 3.0  # for calls in flight when the server stops
 
 
 class JobCalls:
@@ -83,10 +82,10 @@ class JobCalls:
         self._stopping.set()
         self._consumer.reserve(0)
 
-    async def aclose(self) -> None:
-        """Wait for calls in flight, but not for long."""
-        if self._consumer.in_hand:
-            await asyncio.wait(self._consumer.in_hand, timeout=GRACE_S)
+    @property
+    def in_hand(self) -> set[asyncio.Task[None]]:
+        """The work on its jobs."""
+        return self._consumer.in_hand
 
     async def _work(self, job: Reserved) -> None:
         if job.call is None:

@@ -24,7 +24,6 @@ from delayqueue.tasks import SingleFlight, TaskGroup
 log = logging.getLogger(__name__)
 
 REFRESH_S = 0.5  # how soon a topic's first subscriber is served
-GRACE_S = 3.0  # for calls in flight when the server stops
 
 
 class SubscribedTopic:
@@ -69,8 +68,8 @@ class SubscribedTopic:
         self._consumer.reserve(0)
 
     @property
-    def deliveries(self) -> set[asyncio.Task[None]]:
-        """The jobs in hand."""
+    def in_hand(self) -> set[asyncio.Task[None]]:
+        """The work on its jobs."""
         return self._consumer.in_hand
 
     def _deliver(self, job: Reserved) -> Coroutine[Any, Any, None]:
@@ -125,11 +124,10 @@ class SubscribedTopics:
         for followed in self._topics.values():
             followed.stop()
 
-    async def aclose(self) -> None:
-        """Wait for calls in flight, but not for long."""
-        deliveries = {task for followed in self._topics.values() for task in followed.deliveries}
-        if deliveries:
-            await asyncio.wait(deliveries, timeout=GRACE_S)
+    @property
+    def in_hand(self) -> set[asyncio.Task[None]]:
+        """The work on jobs of all topics."""
+        return {task for followed in self._topics.values() for task in followed.in_hand}
 
     def _follow(self, subscribers: Sequence[Subscribed]) -> None:
         names = {one.subscriber.name for one in subscribers}
@@ -152,7 +150,7 @@ class SubscribedTopics:
             )
         for topic, followed in list(self._topics.items()):
             followed.subscribe(self._callable(topic, by_topic.get(topic, [])))
-            if topic not in by_topic and not followed.deliveries:
+            if topic not in by_topic and not followed.in_hand:
                 del self._topics[topic]
 
     def _callable(self, topic: str, subscribed: list[Subscribed]) -> list[Subscriber]:

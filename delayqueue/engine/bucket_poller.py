@@ -62,8 +62,6 @@ class BucketPoller:
 
     def _answered(self, call: asyncio.Future[Popped]) -> None:
         self._call = None
-        if call.cancelled():  # the loop ends
-            return
         try:
             popped = call.result()
             if left := self._matcher.delivered(self._number, popped.jobs, popped.complete):

@@ -1,19 +1,19 @@
 """The clients that wait for the end of a job.
 
 The store is told that somebody waits (await_end.lua), and the script that ends or buries the job, of whatever process,
-announces it. An announcement can get lost, or come from an older version of the server, which makes none: so the store
-is asked again every few seconds. Nothing else is asked meanwhile. An announcement can also be about a job of another
-database of the store, which share their channels: so the job is read before its clients are answered.
+announces it. An announcement can be about a job of another database of the store, which share their channels: so the
+store is asked again. It can get lost, or never come from an older version of the server: so the store is also asked
+again every few seconds. Nothing else is asked meanwhile.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain, count
 from typing import Final
 
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import State
 from delayqueue.engine.deadlines import Deadlines
 from delayqueue.errors import Unavailable
 from delayqueue.store.store import Store
@@ -22,8 +22,7 @@ from delayqueue.store.verbs import AWAIT_END, GET
 from delayqueue.tasks import at_most, batched
 
 LOOK_S: Final = 5.0  # until the store is asked again; it remembers for three times as long
-TO_END: Final = (State.DELAYED, State.READY, State.RESERVED)  # a buried job has ended here
-TOGETHER: Final = 500  # ids in one question: about 3 ms of the store's time
+TOGETHER: Final = 500  # waits that are asked about at a time: about 3 ms of the store's time
 
 Views = Sequence[JobView | None]  # of one job; None = it does not exist
 
@@ -71,8 +70,8 @@ class EndWaits:
         self._by_id.setdefault(job_id, set()).add(wait)
         self.waiting += 1
         self._deadlines.add(wait, self.waiting)
-        noting = self._store.run(AWAIT_END, (job_id,), scope)
-        noting.add_done_callback(partial(self._noted, wait))
+        [asking] = self._ask([wait])
+        asking.add_done_callback(partial(self._has_begun, wait))
         return wait
 
     def leave(self, wait: EndWait) -> None:
@@ -81,10 +80,8 @@ class EndWaits:
         wait.future.cancel()
 
     def ended(self, job_id: str) -> None:
-        """Answer the clients that wait for this job if it has ended, as was announced."""
-        for wait in self._by_id.get(job_id, ()):
-            reading = self._store.run(GET, (job_id,), wait.scope)
-            reading.add_done_callback(partial(self._has_read_ended, wait))
+        """Ask whether this job has ended, as was announced, if clients wait for it."""
+        self._ask(self._by_id.get(job_id, ()))
 
     def resync(self) -> None:
         """Ask the store again soon: announcements may have been lost."""
@@ -96,43 +93,43 @@ class EndWaits:
             async with at_most(LOOK_S):
                 await self._may_have_missed.wait()
             self._may_have_missed.clear()
-            for scope, ids in self._ids().items():
-                for piece in batched(list(ids), TOGETHER):
-                    await self._ask_again(piece, scope)
+            for piece in batched(self._all(), TOGETHER):
+                await asyncio.wait(self._ask(piece))
 
     async def close(self) -> None:
         """Answer all clients with their jobs as they are; from now on no client waits."""
         self._closing = True
         self._deadlines.close()
-        self._answer(list(chain.from_iterable(self._by_id.values())))
+        self._answer(self._all())
         if self._reading:
             await asyncio.wait(self._reading)
 
-    def _ids(self) -> dict[Scope, dict[str, None]]:
-        """The ids of the jobs that clients wait for, by scope."""
-        ids: dict[Scope, dict[str, None]] = {}
-        for wait in chain.from_iterable(self._by_id.values()):
-            ids.setdefault(wait.scope, {})[wait.id] = None
-        return ids
+    def _all(self) -> list[EndWait]:
+        return list(chain.from_iterable(self._by_id.values()))
 
-    async def _ask_again(self, ids: Sequence[str], scope: Scope) -> None:
-        try:
-            goes_on = await self._store.run(AWAIT_END, ids, scope)
-        except Unavailable:
-            return  # the next time
-        for job_id, goes in zip(ids, goes_on, strict=True):
-            if not goes:
-                self._answer([each for each in self._by_id.get(job_id, ()) if each.scope == scope])
+    def _ask(self, waits: Iterable[EndWait]) -> list[asyncio.Future[list[Views]]]:
+        """Have the ends of these clients' jobs announced, and answer the clients of those that have ended."""
+        of_job: dict[tuple[str, Scope], list[EndWait]] = {}
+        for wait in waits:
+            of_job.setdefault((wait.id, wait.scope), []).append(wait)
+        asked = []
+        for (job_id, scope), its in of_job.items():
+            asking = self._store.run(AWAIT_END, (job_id,), scope)
+            asking.add_done_callback(partial(self._has_asked, its))
+            asked.append(asking)
+        return asked
 
-    def _noted(self, wait: EndWait, noting: asyncio.Future[list[bool]]) -> None:
-        """Answer the client if its job had ended before the store noted the wait, or if the call failed."""
-        if noting.cancelled():  # the loop ends
-            return
-        if (error := noting.exception()) is not None:
-            if self._remove(wait):
-                wait.future.set_exception(error)
-        elif not noting.result()[0]:
-            self._answer([wait])
+    def _has_asked(self, waits: Sequence[EndWait], asking: asyncio.Future[list[Views]]) -> None:
+        with suppress(Unavailable):  # it is asked again
+            [views] = asking.result()
+            for wait in waits if views else ():
+                if self._remove(wait):
+                    wait.future.set_result(views)
+
+    def _has_begun(self, wait: EndWait, asking: asyncio.Future[list[Views]]) -> None:
+        """Let the client's wait fail if its first call has."""
+        if (error := asking.exception()) is not None and self._remove(wait):
+            wait.future.set_exception(error)
 
     def _answer(self, waits: Iterable[EndWait]) -> None:
         """Answer the clients with their jobs as they are."""
@@ -147,20 +144,13 @@ class EndWaits:
 
     def _has_read(self, wait: EndWait, reading: asyncio.Future[list[JobView | None]]) -> None:
         self._reading.discard(reading)
-        error = None if reading.cancelled() else reading.exception()
-        if wait.future.done() or reading.cancelled():  # the client is gone, or the loop ends
+        error = reading.exception()
+        if wait.future.done():  # the client is gone
             return
         if error is not None:
             wait.future.set_exception(error)
         else:
             wait.future.set_result(reading.result())
-
-    def _has_read_ended(self, wait: EndWait, reading: asyncio.Future[list[JobView | None]]) -> None:
-        if reading.cancelled() or reading.exception() is not None:
-            return  # it is looked at again
-        [view] = reading.result()
-        if (view is None or view.state not in TO_END) and self._remove(wait):
-            wait.future.set_result([view])
 
     def _remove(self, wait: EndWait) -> bool:
         """Forget a wait; returns whether it was still open."""

@@ -1,9 +1,9 @@
-"""How many connections a process has, and which of those beyond the limit it serves."""
+"""The connections of a process: how many there are, which of those beyond the limit it serves, and how they end."""
 
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
@@ -11,6 +11,7 @@ from delayqueue.errors import Text
 from delayqueue.metrics import REFUSED, Metrics
 from delayqueue.net.each_minute import EachMinute
 from delayqueue.net.loopback import is_loopback
+from delayqueue.tasks import at_most
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,17 @@ BEYOND: Final = FOR_THIS_MACHINE + FOR_OPERATORS + UNDECIDED + LEAVING  # all of
 DECIDE_S: Final = 2.0  # for the head of a first request to arrive
 LINGER_S: Final = 1.0  # for a client to read why it is refused
 SPARED_S: Final = 1.0  # after its last answer, a connection is not closed for others
+ON_THE_WAY_S: Final = 0.2  # when the server stops, for requests that were sent already
+
+
+class Served(Protocol):
+    """A connection that is served."""
+
+    def close_if_idle(self) -> bool:
+        """Close the connection, unless it has something to do. Returns whether nothing was left to send."""
+
+    def abort(self) -> None:
+        """Close at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +71,7 @@ class Idle(Protocol):
 
 
 class ConnectionLimit:
-    """The number of connections of this process, over all protocols; at most `most`, 0 = no limit.
+    """The connections of this process, over all protocols; it serves at most `most`, 0 = no limit.
 
     Beyond it, the connection that has been idle for longest makes room for a new one. If none is idle, some places are
     kept for clients on this machine, and some for exempt requests: so an operator can still find out why clients are
@@ -76,15 +88,41 @@ class ConnectionLimit:
         self.idle: OrderedDict[Idle, float] = OrderedDict()
         self._undecided: dict[ExcessConnection, None] = {}  # the oldest first
         self._leaving: dict[ExcessConnection, None] = {}  # likewise
-        self.count = 0
+        self.served: set[Served] = set()
+        self._one_has_ended = asyncio.Event()
 
-    def opened(self) -> None:
+    @property
+    def count(self) -> int:
+        """How many connections are served."""
+        return len(self.served)
+
+    def opened(self, connection: Served) -> None:
         """Count a connection that begins."""
-        self.count += 1
+        self.served.add(connection)
 
-    def closed(self) -> None:
+    def closed(self, connection: Served) -> None:
         """Count a connection that has ended."""
-        self.count -= 1
+        self.served.discard(connection)
+        self._one_has_ended.set()
+
+    async def finish(self, within_s: float) -> None:
+        """Close idle connections, once what is on its way has come, and wait up to `within_s` for the end of others."""
+        if self.served:
+            await asyncio.sleep(ON_THE_WAY_S)
+        last = {each for each in list(self.served) if not each.close_if_idle()}
+        async with at_most(within_s):
+            await self._ended(last)
+
+    async def abort(self) -> None:
+        """Close all connections at once."""
+        for each in list(self.served):
+            each.abort()
+        await self._ended(self.served)
+
+    async def _ended(self, connections: Set[Served]) -> None:
+        while not self.served.isdisjoint(connections):
+            self._one_has_ended.clear()
+            await self._one_has_ended.wait()
 
     def has_room(self, kept: int = 0) -> bool:
         """Whether one more connection may be served, if it may have the next `kept` places beyond the limit, too."""

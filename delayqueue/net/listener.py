@@ -13,8 +13,6 @@ from delayqueue.keepalive import keep_alive
 
 BACKLOG: Final = 4096  # not yet accepted: thousands of polls come back at once after a restart
 HANDSHAKE_S: Final = 10.0  # a connection counts for max_connections only after its TLS handshake
-ON_THE_WAY_S: Final = 0.2  # when the server stops, for requests that were sent already
-SHUTDOWN_S: Final = 4.0  # for requests in flight when the server stops; aiohttp waits for it twice
 
 
 async def listen(

@@ -19,7 +19,7 @@ from delayqueue.tasks import at_most, left_when
 
 log = logging.getLogger(__name__)
 
-STOP_S = 15.0  # for workers to end; they give requests in flight 4 s, twice
+STOP_S = 15.0  # for workers to end; they give requests 4 s, then calls of webhooks 3 s
 FIRST_PAUSE_S = 0.2  # before a dead worker is restarted; doubled while it keeps dying
 LONGEST_PAUSE_S = 5.0
 HANGS_S = 60  # as WatchdogSec: one try to reach the store can last several times its limit of 5 s

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Final
 
@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 PULSE_S: Final = 0.5  # between two checks of whether this process works
 BEGIN_S: Final = 1.0  # at most, for the first ticks in a store that is open
+GRACE_S: Final = 3.0  # for calls in flight when the server stops
 
 Delivery = SubscribedTopics | JobCalls
 
@@ -173,10 +174,11 @@ async def _use_news(
 @asynccontextmanager
 async def _finishing_calls(deliveries: Mapping[str, Delivery]) -> AsyncIterator[None]:
     """At its end, wait for calls in flight, but not for long."""
-    async with AsyncExitStack() as ends:
-        for each in deliveries.values():
-            ends.push_async_callback(each.aclose)
+    try:
         yield
+    finally:
+        if in_hand := set().union(*(each.in_hand for each in deliveries.values())):
+            await asyncio.wait(in_hand, timeout=GRACE_S)
 
 
 async def _until_ready(queue: DelayQueue) -> None:

@@ -166,7 +166,7 @@ SOCKET: Final = "redis.sock"
 # sun_path has 108 bytes on Linux and 104 elsewhere, including the terminating zero
 SOCKET_PATH_BYTES: Final = 103
 PING_S: Final = 1.0
-STOP_S: Final = 4.0  # behind 8 s for requests: less than the 15 s that Docker is told to wait
+STOP_S: Final = 4.0  # behind 7 s for clients and calls; Docker is told to wait for 15 s
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0  # one that lives for longer has not died of the same thing
 LEAST_FREE_BYTES: Final = 2**20

@@ -404,21 +404,28 @@ SETTLE: Final = Verb[Settlement, int](
 )
 
 
-def _views(ids: Sequence[str | bytes], reply: Reply) -> list[JobView | None]:
-    return [
+def _view(job_id: str | bytes, answer: Sequence[bytes]) -> JobView | None:
+    return (
         job_view(text(job_id) if isinstance(job_id, bytes) else job_id, *answer) if answer else None
-        for job_id, answer in zip(ids, reply.results, strict=False)
-    ]
+    )
 
 
 # All about jobs, None for an unknown id.
-GET: Final = Verb[str | bytes, JobView | None]("get", list, _views, id_of=str)
-# Have the ends of jobs announced. The result is whether a job is yet to end; a buried one has ended.
-AWAIT_END: Final = Verb[str, bool](
+GET: Final = Verb[str | bytes, JobView | None](
+    "get",
+    list,
+    lambda ids, reply: list(map(_view, ids, reply.results)),
+    id_of=str,
+)
+# Have the ends of jobs announced. The result is () for a job that is yet to end, or all about one that has ended, as
+# GET tells it: a buried one has ended.
+AWAIT_END: Final = Verb[str, Sequence[JobView | None]](
     "await_end",
     list,
-    lambda _, reply: [result == 1 for result in reply.results],
-    lost=True,
+    lambda ids, reply: [
+        () if answer == 0 else (_view(job_id, answer),)
+        for job_id, answer in zip(ids, reply.results, strict=False)
+    ],
     id_of=str,
 )
 # How many bytes GET would read.

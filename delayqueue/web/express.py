@@ -15,9 +15,8 @@ from typing import Any, Final, cast
 from delayqueue.errors import QueueError, SlowRequest, TooMany
 from delayqueue.net.later import Later
 from delayqueue.net.limits import ClientLimits
-from delayqueue.net.listener import ON_THE_WAY_S
 from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
-from delayqueue.tasks import at_most, cancel_all
+from delayqueue.tasks import cancel_all
 from delayqueue.web.app import AiohttpServer, AiohttpTransport, LentRequest
 from delayqueue.web.front import HasFront
 from delayqueue.web.head import (
@@ -68,14 +67,18 @@ class Express:
         self.aiohttp = AiohttpServer(server, most_bytes)
         self.most_bytes = min(most_bytes, MAX_BODY_BYTES)
         self.loop = asyncio.get_running_loop()
-        self.connections: set[ExpressConnection] = set()
         self.stopping = False
-        self._one_is_lost = asyncio.Event()
         self.now_s = self.loop.time()  # as of the last check
         self._date_s = 0
         self._date = b""  # the header, with the line end before it
         self._repeated: dict[HttpResponse, bytes] = {}  # written in this second
         self._next_look = self.loop.call_later(LOOK_S, self._look)
+
+    @property
+    def connections(self) -> "list[ExpressConnection]":
+        """The connections of HTTP that are served now."""
+        served = self.limits.connections.served
+        return [each for each in served if isinstance(each, ExpressConnection)]
 
     def connection(self) -> "ExpressConnection":
         """The protocol of a new connection."""
@@ -114,32 +117,21 @@ class Express:
         """The last answer on a connection."""
         return self.written(self.server.front.refusal(error), closes=True)
 
-    def lost(self, connection: "ExpressConnection") -> None:
-        """The connection is closed."""
-        self.connections.discard(connection)
-        self._one_is_lost.set()
-
     def _look(self) -> None:
         """End what takes too long, again and again."""
         self._next_look = self.loop.call_later(LOOK_S, self._look)
         self.now_s = self.loop.time()
-        for connection in list(self.connections):
+        for connection in self.connections:
             connection.look(self.now_s)
 
-    async def close(self, within_s: float) -> None:
-        """Answer the last requests and close; cut off connections that have not sent their answers `within_s`."""
+    def drain(self) -> None:
+        """From now on each connection is closed after its next answer."""
         self.stopping = True
         self._next_look.cancel()
-        if self.connections:
-            await asyncio.sleep(ON_THE_WAY_S)
-        last = [each for each in list(self.connections) if not each.close_if_idle()]
-        async with at_most(within_s):
-            while not self.connections.isdisjoint(last):
-                self._one_is_lost.clear()
-                await self._one_is_lost.wait()
+
+    async def cancel(self) -> None:
+        """Give up the requests that are not answered."""
         await cancel_all([each.pending for each in self.connections if each.pending is not None])
-        for connection in list(self.connections):
-            connection.abort()
 
 
 class ExpressConnection(asyncio.Protocol):
@@ -195,10 +187,9 @@ class ExpressConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self.peer = sys.intern(peer[0]) if peer else None
         limits = self._express.limits
-        limits.connections.opened()
+        limits.connections.opened(self)
         limits.connections.idle[self] = self._express.loop.time()
         limits.unread.watch(self.transport)
-        self._express.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
         """Take part of a request, or one, or several."""
@@ -241,9 +232,8 @@ class ExpressConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The client is gone: stop waiting for it."""
-        self._express.lost(self)
         limits = self._express.limits
-        limits.connections.closed()
+        limits.connections.closed(self)
         limits.connections.idle.pop(self, None)
         limits.unanswered.forget(self)
         limits.unread.forget(self.transport)

@@ -1,14 +1,23 @@
 """Our server with beanstalkd's protocol, and the real beanstalkd."""
 
 import secrets
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 
+from delayqueue.beanstalk.server import BeanstalkServer
+from delayqueue.config.config import Config
+from delayqueue.config.values import Address
+from delayqueue.metrics import Metrics
+from delayqueue.server.listening import accepting_clients
 from tests.api_client import Api, open_api
 from tests.docs.test_orders import needs
 from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, free_port
+from tests.unit.fronts import front_of
 
 from .wire import Wire
 
@@ -25,6 +34,19 @@ def opened(processes: Processes, store: StoreServer, **settings: Any) -> Served:
     settings |= {"beanstalk_address": f"{LOOPBACK}:{port}"}
     server = processes.server(store, **settings)
     return Served(server, port)
+
+
+def accepting(
+    server: BeanstalkServer, http_port: int, port: int, tls: ssl.SSLContext | None = None
+) -> AbstractAsyncContextManager[None]:
+    """Both ports of a process, without the rest of it: HTTP has no endpoints."""
+    config = Config(
+        bind_address=Address(LOOPBACK, http_port),
+        beanstalk_address=Address(LOOPBACK, port),
+        beanstalk_tls=tls is not None,
+    )
+    frontend: Any = SimpleNamespace(beanstalk=server, front=front_of(), tls=tls)
+    return accepting_clients(config, frontend, Metrics())
 
 
 @pytest.fixture(scope="module")

@@ -26,10 +26,9 @@ from tests.api_client import Api, open_api
 from tests.certificates import make
 from tests.figures import scrape
 from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, free_port
-from tests.shared_limits import limits
 from tests.waiting import until, until_async
 
-from .conftest import opened
+from .conftest import accepting, opened
 from .wire import Wire
 
 TOKEN: Final = "secret-secret-secret"
@@ -93,7 +92,7 @@ async def test_an_idle_client_with_tls_does_not_delay_the_end(
     server = BeanstalkServer(nothing, TubeAccess.of(Config()))
     address = Address(LOOPBACK, free_port())
     async with asyncio.timeout(20):  # a client would have 30 s to answer
-        async with listening.beanstalk(server, address, context, limits=limits(), reuse_port=False):
+        async with accepting(server, free_port(), address.port, context):
             client = await asyncio.to_thread(deaf_client, address, pair.context())
         assert not server.sessions
     with client:

@@ -11,18 +11,16 @@ import pytest
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.tube_access import TubeAccess
 from delayqueue.config.config import Config
-from delayqueue.config.values import Address
-from delayqueue.server import listening
 from tests.api_client import open_api
-from tests.processes import LOOPBACK, Processes, StoreServer, free_port
-from tests.shared_limits import limits
+from tests.processes import Processes, StoreServer, free_port
 from tests.waiting import until, until_async
 
-from .conftest import Served, at_home, opened
+from .conftest import Served, accepting, at_home, opened
 from .test_both_protocols import OrdersAreIds
 from .wire import Wire
 
 EXIT_S: Final = 25.0  # it takes up to 8 s
+HEALTHZ: Final = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 ANSWER_S: Final = 20.0  # it takes 5 s; the store would never answer
 
 
@@ -98,23 +96,25 @@ async def test_puts_under_way_are_answered_by_a_server_that_stops(
     assert "Traceback" not in server.logged()
 
 
-async def test_a_server_that_stops_carries_out_what_was_on_its_way() -> None:
+async def test_a_server_that_stops_carries_out_what_was_on_its_way_to_either_port() -> None:
     """Its sender has found the connection open, and may not send it again. New clients go elsewhere."""
     queue: Any = OrdersAreIds(0)
     server = BeanstalkServer(queue, TubeAccess.of(Config()))
-    address = Address(LOOPBACK, free_port())
+    ports = free_port(), free_port()
     async with AsyncExitStack() as serving:
-        await serving.enter_async_context(
-            listening.beanstalk(server, address, None, limits=limits(), reuse_port=False)
-        )
-        async with Wire.opened(address.port) as wire:
+        await serving.enter_async_context(accepting(server, *ports))
+        async with Wire.opened(ports[0]) as http, Wire.opened(ports[1]) as wire:
+            await http.send(HEALTHZ)
+            assert (await http.answer()).startswith(b"HTTP/1.1 404")  # the front has no endpoints
             await wire.ask(b"list-tube-used")
-            server.drain()
-            with pytest.raises(ConnectionRefusedError):
-                await Wire.open(address.port)
             closing = asyncio.create_task(serving.aclose())
             await asyncio.sleep(0)
+            for port in ports:
+                with pytest.raises(ConnectionRefusedError):
+                    await Wire.open(port)
             await wire.put(b"late")
+            await http.send(HEALTHZ)
+            assert b"Connection: close" in await http.rest()
             assert await wire.rest() == b""
             await closing
 

@@ -3,15 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.job import State
 from delayqueue.engine import end_waits
 from delayqueue.engine.end_waits import EndWaits
+from delayqueue.errors import Unavailable
 from delayqueue.store.verbs import AWAIT_END, Verb
 from delayqueue.tasks import cancel_all
 from tests.waiting import until
@@ -30,21 +29,21 @@ class Going:
     def __init__(self, *going: tuple[str, Scope]) -> None:
         self.going = {*going}
         self.looks: list[Scope] = []
+        self.fails = False
 
     def run(
         self, verb: Verb[Any, Any], ids: Sequence[str], scope: Scope
     ) -> asyncio.Future[list[Any]]:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[Any]] = loop.create_future()
-        if verb is AWAIT_END:
+        if self.fails:
+            loop.call_soon(answer.set_exception, Unavailable())
+        elif verb is AWAIT_END:
             self.looks.append(scope)
-            loop.call_soon(answer.set_result, [(each, scope) in self.going for each in ids])
+            ends = [() if (each, scope) in self.going else (None,) for each in ids]
+            loop.call_soon(answer.set_result, ends)
         else:
-            views = [
-                SimpleNamespace(state=State.DELAYED) if (each, scope) in self.going else None
-                for each in ids
-            ]
-            loop.call_soon(answer.set_result, views)
+            loop.call_soon(answer.set_result, [None for _ in ids])
         return answer
 
 
@@ -83,6 +82,42 @@ async def test_a_job_of_that_id_in_another_database_ends_no_wait() -> None:
         store.going.clear()
         waits.ended("a")
         await until(wait.future.done)
+
+
+async def test_all_who_wait_for_a_job_are_answered_by_one_question() -> None:
+    store = Going(("a", EVERYWHERE))
+    async with waits_on(store) as waits:
+        all_waits = [waits.wait("a", 30, EVERYWHERE) for _ in range(3)]
+        await until(lambda: len(store.looks) == 3)
+        store.going.clear()
+        waits.ended("a")
+        await until(lambda: all(wait.future.done() for wait in all_waits))
+        assert len(store.looks) == 4
+
+
+async def test_a_client_waits_on_if_the_store_fails_when_an_end_is_announced() -> None:
+    store = Going(("a", EVERYWHERE))
+    async with waits_on(store) as waits:
+        wait = waits.wait("a", 30, EVERYWHERE)
+        await until(lambda: len(store.looks) == 1)
+        store.fails = True
+        waits.ended("a")
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not wait.future.done()
+        store.fails = False
+        store.going.clear()
+        waits.resync()
+        await until(wait.future.done)
+
+
+async def test_a_wait_fails_if_the_store_does_when_it_begins() -> None:
+    store = Going(("a", EVERYWHERE))
+    store.fails = True
+    async with waits_on(store) as waits:
+        with pytest.raises(Unavailable):
+            await waits.wait("a", 30, EVERYWHERE).future
+        assert waits.waiting == 0
 
 
 async def test_after_a_lost_announcement_the_store_is_asked_once() -> None:

@@ -10,7 +10,7 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.store.announcements import listen
 from delayqueue.store.types import START
-from delayqueue.store.verbs import AWAIT_END
+from delayqueue.store.verbs import AWAIT_END, GET
 from delayqueue.tasks import cancel_all
 from tests.store.bucket import HOUR_MS, SOON_MS, STATES, Bucket, TagPage, a_moment, job
 from tests.waiting import until
@@ -19,8 +19,9 @@ KEPT_MS: Final = 15_000  # as await_end.lua keeps what is noted
 
 
 async def awaited(bucket: Bucket, *ids: str, scope: Scope = EVERYWHERE) -> list[bool]:
+    """Whether each job has still to end."""
     results, _ = await bucket.store.run_verb(AWAIT_END, 0, ids, scope)
-    return list(results)
+    return [not told for told in results]
 
 
 @asynccontextmanager
@@ -150,6 +151,19 @@ async def test_unknown_kept_and_hidden_jobs_have_ended(bucket: Bucket) -> None:
     assert await bucket.redis.exists(bucket.key("awaited")) == 0
 
 
+async def test_all_is_told_of_a_job_that_has_ended(bucket: Bucket) -> None:
+    await bucket.push(job("kept", retain_ms=HOUR_MS), job("buried"), job("ready"))
+    await bucket.finish("kept")
+    await bucket.bury("buried")
+    ids = ("buried", "ready", "kept", "unknown")
+    ends, _ = await bucket.store.run_verb(AWAIT_END, 0, ids, EVERYWHERE)
+    buried, _, kept, unknown = (await bucket.store.run_verb(GET, 0, ids, EVERYWHERE))[0]
+    assert ends == [(buried,), (), (kept,), (unknown,)]
+    assert buried is not None
+    assert kept is not None
+    assert unknown is None
+
+
 async def test_what_is_noted_is_forgotten_by_itself(bucket: Bucket) -> None:
     await bucket.push(job("a"), job("b"))
     await awaited(bucket, "a")
@@ -185,7 +199,10 @@ async def test_who_waits_for_a_job_behind_a_broken_key_goes_on_waiting(bucket: B
     await bucket.redis.delete(bucket.key("buried:t"))
 
 
-async def test_no_call_looks_for_all_of_many_large_jobs(bucket: Bucket) -> None:
+@pytest.mark.parametrize("has_ended", [False, True])
+async def test_no_call_looks_for_all_of_many_large_jobs(bucket: Bucket, has_ended: bool) -> None:
     ids = [f"job-{n}" for n in range(12)]
-    await bucket.push(*(job(each, body="x" * 900_000) for each in ids))
+    await bucket.push(*(job(each, body="x" * 900_000, retain_ms=HOUR_MS) for each in ids))
+    if has_ended:
+        await bucket.finish(*ids)
     assert 0 < len(await awaited(bucket, *ids)) < 12

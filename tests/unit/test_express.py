@@ -14,7 +14,7 @@ import uvloop
 
 from delayqueue import tasks
 from delayqueue.errors import Unauthorized
-from delayqueue.net.listener import ON_THE_WAY_S
+from delayqueue.net.connection_limit import ON_THE_WAY_S
 from delayqueue.web.app import MOST_PIECES
 from delayqueue.web.endpoint import Large, Returnable
 from delayqueue.web.express import Express
@@ -43,7 +43,15 @@ async def lane(handler: Handler | Front) -> AsyncIterator[tuple[Express, int]]:
         yield express, listener.sockets[0].getsockname()[1]
     finally:
         listener.close()
-        await express.close(1)
+        await close(express, 1)
+
+
+async def close(express: Express, within_s: float) -> None:
+    """End all connections, as a server does that stops."""
+    express.drain()
+    await express.limits.connections.finish(within_s)
+    await express.cancel()
+    await express.limits.connections.abort()
 
 
 def post(path: str, body: bytes, *lines: str) -> bytes:
@@ -487,7 +495,7 @@ async def test_a_lane_that_closes_waits_for_verbs_that_are_under_way() -> None:
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
         writer.write(post("/push", b"{}"))
         await until(lambda: bool(verb.calls))
-        closing = asyncio.create_task(express.close(30))
+        closing = asyncio.create_task(close(express, 30))
         await asyncio.sleep(0.05)
         assert not closing.done()
         verb.calls[0].set_result("well")
@@ -514,7 +522,7 @@ async def test_a_lane_that_closes_answers_a_request_that_was_on_its_way(
         request = post("/push", said("late"), *lines)
         begun = request[: request.index(b"\r\n\r\n") + 4 + begun_bytes] if begun_bytes else b""
         writer.write(begun)
-        closing = asyncio.create_task(express.close(30))
+        closing = asyncio.create_task(close(express, 30))
         await asyncio.sleep(2 * ON_THE_WAY_S if begun else 0)
         writer.write(request.removeprefix(begun))
         async with asyncio.timeout(30):
@@ -527,7 +535,7 @@ async def test_a_lane_that_closes_answers_a_request_that_was_on_its_way(
 async def test_a_lane_that_has_waited_long_enough_gives_up_its_verbs() -> None:
     verb = Verb()
     async with called(verb) as (express, _):
-        await express.close(0.05)
+        await close(express, 0.05)
         assert verb.calls[0].cancelled()
         await until(lambda: not express.connections)
 
@@ -601,7 +609,7 @@ async def test_what_must_arrive_is_given_back_if_it_ends_while_it_is_sent(
         await asyncio.sleep(0.05)
         assert verb.returned == []
         if closes:
-            await express.close(0.05)
+            await close(express, 0.05)
         else:
             reset(client)
         await until(lambda: bool(verb.returned))

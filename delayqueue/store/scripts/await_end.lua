@@ -1,9 +1,9 @@
 -- Notes that somebody waits for the end of jobs, so that the scripts which end or bury them announce it (tell_end in _job.lua).
--- requires  _job
+-- requires  _view, _reads
 -- flags  allow-oom
 -- waits  never
 -- ARGV  ids
--- returns for each id 1 if its job has not ended, else 0: it has ended, is buried, or does not exist
+-- returns for each id 0 if its job has not ended, else what get.lua does: it has ended, is buried, or does not exist. It ends as get.lua does
 -- keeps: what is noted is forgotten by itself, unless it is noted again: the client may be gone. An older version of the
 --        server announces no end, and announcements can get lost: so each server looks again now and then.
 local KEPT_MS = 15000  -- three times as long as until a server looks again (end_waits.py)
@@ -27,13 +27,14 @@ local function note_all(marks)
 end
 
 return function(ARGV)
-  local answers, marks = {}, {}
+  local answers, marks, _, read = {}, {}, viewer()
+  local function look(id) return has_not_ended(id) and 0 or read(id) end
+
   for i, id in ipairs(ARGV) do
-    if has_done_enough() then break end
-    local known, goes_on = pcall(has_not_ended, id)  -- a broken key: it is looked at again
-    goes_on = goes_on or not known
-    answers[i] = goes_on and 1 or 0
-    if goes_on then marks[#marks + 1], marks[#marks + 2] = int(now + KEPT_MS), id end
+    if has_done_enough() or not may_read(all_bytes_of(id)) then break end
+    local known, answer = pcall(look, id)
+    answers[i] = known and answer or 0  -- a broken key: it is looked at again
+    if answers[i] == 0 then marks[#marks + 1], marks[#marks + 2] = int(now + KEPT_MS), id end
   end
   pcall(note_all, marks)
   return answers

@@ -2,23 +2,12 @@
 -- requires  _view, _reads
 -- flags  no-writes
 -- ARGV  ids
--- returns for each id { state, record, run, worker, ... } (_view.lua) or { "ended", kept record } (see finish_job), or {} for an unknown id; it
---         ends before the id for which there is no room, or when it has done enough
-
+-- returns for each id what viewer() reads (_view.lua); it ends before the id for which there is no room, or when it has done enough
 return function(ARGV)
-  local answers, view = {}, viewer()
-
-  local function get(id)
-    local job = read_job(id)
-    if job then return view(id, job) end
-    local ended = call('HGET', ENDED, id)
-    if ended and not is_hidden_ended(ended) then return { 'ended', ended } end
-    return {}
-  end
-
+  local answers, _, read = {}, viewer()
   for i, id in ipairs(ARGV) do
     if has_done_enough() or not may_read(all_bytes_of(id)) then break end
-    answers[i] = get(id)
+    answers[i] = read(id)
   end
   return answers
 end
