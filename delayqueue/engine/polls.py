@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Final
 
-from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import PolledTopic, Reserved
 from delayqueue.engine.bucket_poller import BucketPoller
 from delayqueue.engine.deadlines import Deadlines
 from delayqueue.engine.end_waits import EndWaits
 from delayqueue.engine.matcher import Matcher
+from delayqueue.engine.undo import undo
 from delayqueue.engine.wait_queue import Poll, StandingPoll
-from delayqueue.errors import Text, TooMany, Unavailable
+from delayqueue.errors import Text, TooMany
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import REQUEUE, Requeue
 from delayqueue.tasks import Tasks
@@ -181,9 +181,5 @@ class Polls:
             self._deadlines.add(poll, self.matcher.waiting)
 
     async def _requeue_all(self, returns: list[Requeue]) -> None:
-        try:
-            lost = await self._store.run(REQUEUE, returns, EVERYWHERE)
-        except Unavailable:
-            lost = [True] * len(returns)
-        if count := sum(lost):
-            log.warning("%d jobs whose clients are gone are delivered again after their TTR", count)
+        if lost := await undo(self._store, REQUEUE, returns, lambda: self._closing):
+            log.warning("%d jobs whose clients are gone are delivered again after their TTR", lost)

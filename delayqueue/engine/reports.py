@@ -1,7 +1,7 @@
 """Reports that server processes write for each other, on themselves and on workers, and what clients see of them."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
@@ -75,8 +75,13 @@ class ServerReport:
         )
 
 
-def host_calls(reports: Sequence[ServerReport]) -> list[HostCalls]:
+def called_hosts(reports: Iterable[ServerReport]) -> list[HostReport]:
     """The hosts to which the servers make calls, those in trouble first."""
+    return added_by_host(each for report in reports for each in report.calls)
+
+
+def host_calls(reports: Iterable[ServerReport], hosts: Iterable[HostReport]) -> list[HostCalls]:
+    """These hosts as clients see them."""
     limit = sum(report.stats.call_limit for report in reports)
     return [
         HostCalls(
@@ -93,7 +98,7 @@ def host_calls(reports: Sequence[ServerReport]) -> list[HostCalls]:
             failed_at=one.failed_at or None,
             error=readable(one.error),
         )
-        for one in added_by_host(each for report in reports for each in report.calls)
+        for one in hosts
     ]
 
 
@@ -114,10 +119,10 @@ def outboxes(reports: Iterable[ServerReport]) -> list[OutboxStats]:
     return sorted(latest.values(), key=lambda one: (-one.failed, one.name))
 
 
-def troubles(reports: Sequence[ServerReport]) -> list[Trouble]:
-    """What goes wrong again and again, the latest first."""
+def troubles(reports: Iterable[ServerReport], hosts: Iterable[HostReport]) -> list[Trouble]:
+    """What goes wrong again and again, the latest first: what the servers report, and those hosts that fail."""
     noted = [(_at(report, each.ago_s), each) for report in reports for each in report.troubles]
-    for host in added_by_host(each for report in reports for each in report.calls):
+    for host in hosts:
         if host.fails:
             failing = TroubleReport(Kind.HOST, host.host, count=host.failing, message=host.error)
             noted.append((host.failed_at, failing))

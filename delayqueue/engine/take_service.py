@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 
-from delayqueue.domain.access import EVERYWHERE
+from delayqueue.engine.undo import undo
 from delayqueue.errors import Unavailable
 from delayqueue.store.paging import take
 from delayqueue.store.store import Store
@@ -22,6 +22,7 @@ class TakeService:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._restoring = Tasks("restore")
+        self._closing = False
 
     async def take(self, topic: str, due: Range, most: int) -> list[Taken]:
         """Remove and return the first jobs of a range, up to `most` and MAX_ANSWER_BYTES; each goes to one caller only.
@@ -41,7 +42,8 @@ class TakeService:
         self._restoring.start(self._restore(jobs))
 
     async def close(self) -> None:
-        """Wait until all jobs are put back."""
+        """Wait until all jobs are put back; while the store fails, none is tried again."""
+        self._closing = True
         await self._restoring.ended()
 
     async def _undo(self, work: asyncio.Task[list[Taken]]) -> None:
@@ -49,11 +51,7 @@ class TakeService:
             await self._restore(await work)
 
     async def _restore(self, jobs: Sequence[Taken]) -> None:
-        try:
-            lost = await self._store.run(RESTORE, jobs, EVERYWHERE)
-        except Unavailable:
-            lost = [True] * len(jobs)
-        if number := sum(lost):
+        if lost := await undo(self._store, RESTORE, jobs, lambda: self._closing):
             log.error(
-                "%d jobs are lost: their client was gone, and the store was unavailable", number
+                "%d jobs are lost: their client was gone, and the store was unavailable", lost
             )

@@ -79,6 +79,12 @@ def test_many_moved_jobs_go_back_unless_that_is_not_certain(
     undo.click()
     expect(admin.said("Undone: 3 jobs.")).to_be_visible()
     assert [job.due for job in queue.list_jobs(topic).jobs] == dues
+    tick(page, 0, 1, 2)
+    move("move each job by this much (-1h: earlier)")
+    queue.delete(jobs[2].id)
+    undo.click()
+    expect(page.locator("dialog li")).to_have_text(f"{jobs[2].id}: {admin.text('no such job')}")
+    admin.agree("Close")
     tick(page, 0)
     move("make all of them due this long from now")
     expect(admin.said("Done: 1 job.")).to_be_visible()

@@ -233,6 +233,19 @@ async def test_jobs_that_are_given_back_keep_their_order(store: Shelves, every_p
     assert list(store.ready[0]["t"]) == mine
 
 
+async def test_jobs_are_given_back_once_the_store_takes_them(
+    store: Shelves, every_poll: Polls
+) -> None:
+    mine = [store.id_in(bucket) for bucket in range(store.buckets.count)]
+    store.put("t", *mine)
+    jobs = [job for _ in mine for job in await poll(every_poll)]
+    store.down.update(range(store.buckets.count))
+    every_poll.requeue(jobs)
+    await until(lambda: ("requeue", 0) in store.calls)
+    store.down.clear()
+    await until(lambda: not store.held)
+
+
 async def test_an_answer_that_cannot_be_read_is_a_failure_that_is_outlasted(
     store: Shelves, every_poll: Polls, caplog: pytest.LogCaptureFixture
 ) -> None:

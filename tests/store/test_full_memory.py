@@ -1,4 +1,4 @@
-"""A store with full memory accepts no job; all verbs that make room in it continue to work."""
+"""A store that refuses writes: with full memory it accepts no job, but verbs that make room in it continue to work."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -56,3 +56,16 @@ async def test_a_topic_can_be_held_while_the_memory_is_full(bucket: Bucket) -> N
     async with full(bucket):
         await bucket.store.pause(0, "t", HOUR_MS)
         assert await bucket.pop_ids() == []
+
+
+async def test_a_store_that_refuses_writes_refuses_each_verb_that_writes_as_a_whole(
+    bucket: Bucket,
+) -> None:
+    await bucket.redis.config_set("min-replicas-to-write", 1)
+    try:
+        for name, function in bucket.store.scripts.items():
+            if function.head.writes:
+                with pytest.raises(Unavailable, match="too few replicas follow"):
+                    await bucket.store.call(name, 0, [])
+    finally:
+        await bucket.redis.config_set("min-replicas-to-write", 0)

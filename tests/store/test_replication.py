@@ -135,6 +135,15 @@ async def test_all_pushes_acknowledged_before_a_kill_are_on_the_replica(pair: Pa
     assert await missing(config, acknowledged) == []
 
 
+async def test_a_push_that_waits_for_replicas_is_refused_while_the_memory_is_full(
+    pair: Pair,
+) -> None:
+    async with followed(pair) as store:
+        ask(pair.master, "CONFIG", "SET", "maxmemory", 1)
+        with pytest.raises(Unavailable, match="memory is full"):
+            await push(store, "a")
+
+
 @pytest.mark.parametrize("if_exists", [IfExists.KEEP, IfExists.FAIL])
 async def test_a_push_that_finds_its_job_waits_for_what_it_found(
     pair: Pair, if_exists: IfExists

@@ -61,17 +61,19 @@ WORDS: Final[Mapping[str, Collection[str] | None]] = {
     "needs": ("sync", "replicas"),
 }
 SCRIPT: Final = """\
+{first_write}
 {constants}
 {parts}
 local verbs = {{}}
 {function}
 local refusal = begin(KEYS, ARGV)
 if refusal then return refusal end
-{opening}
 return end_call(verbs.{verb}(ARGV))
 """
-# The flag of a script: after a first write that takes no memory, the store allows its other writes when it is full.
-OPEN_WHEN_FULL: Final = "redis.pcall('ZREM', TIMERS, '')"
+# What flags are to a function: a store that refuses writes refuses the first one of a script, which changes nothing,
+# and with it the call. After one that takes no memory, it allows the others when its memory is full.
+FIRST_WRITE: Final = "redis.call('ZADD', KEYS[1] .. ':fence', 'XX', 0, '')"
+FIRST_WRITE_WHEN_FULL: Final = "redis.call('ZREM', KEYS[1] .. ':fence', '')"
 # Globals, `string` among them, are missing while a library is loaded.
 LIBRARY: Final = """\
 #!lua name={library}
@@ -124,6 +126,13 @@ class ScriptHead(NamedTuple):
         """Whether it may change something."""
         return NO_WRITES not in self.flags
 
+    @property
+    def first_write(self) -> str:
+        """The first write of its script, "" = there is none."""
+        if not self.writes:
+            return ""
+        return FIRST_WRITE_WHEN_FULL if ALLOW_OOM in self.flags else FIRST_WRITE
+
 
 class Library(NamedTuple):
     """All verbs as FUNCTION LOAD takes them."""
@@ -163,7 +172,7 @@ class Scripts:
                 )
             ),
             function="\n".join(map(self._function, (*self._called(verb), verb))),
-            opening=OPEN_WHEN_FULL if ALLOW_OOM in self.verbs[verb].flags else "",
+            first_write=self.verbs[verb].first_write,
             verb=verb,
         )
         return Script(source, _sha(source))

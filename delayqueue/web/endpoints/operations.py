@@ -19,7 +19,7 @@ from delayqueue.answers.servers import (
     WorkerStats,
 )
 from delayqueue.domain.access import Role
-from delayqueue.engine.reports import host_calls, outboxes, troubles
+from delayqueue.engine.reports import called_hosts, host_calls, outboxes, troubles
 from delayqueue.engine.topic_answers import topic_counts
 from delayqueue.errors import BadJson, Forbidden, Invalid, Unavailable
 from delayqueue.store.census import TopicView
@@ -145,7 +145,8 @@ async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
     store = api.queue.store
     health = await store.health()
     reports = await api.queue.heartbeat.servers()
-    calls = host_calls(reports)
+    hosts = called_hosts(reports)
+    calls = host_calls(reports, hosts)
     if asked.counts is not False:
         counted["called"] += sum(host.waiting for host in calls)
     return Stats(
@@ -153,7 +154,7 @@ async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
         servers=[report.stats for report in reports],
         calls=calls,
         outboxes=outboxes(reports),
-        troubles=troubles(reports),
+        troubles=troubles(reports, hosts),
         store=StoreStats(
             version=health.version,
             memory=health.memory_bytes,

@@ -47,7 +47,7 @@ async function confirm(verb, count, { reason, title = t(verb) }) {
 }
 
 /** Apply a verb to jobs, some at a time. Returns the ids of the changed jobs, and [id, reason] of each failure; stops if the server does not answer. */
-export async function doAll(verb, ids, given) {
+async function doAll(verb, ids, given) {
   const { piece, run } = VERBS[verb];
   const done = [];
   const failed = [];
@@ -74,6 +74,23 @@ export async function doAll(verb, ids, given) {
  *  letters, which would stay delayed. */
 const canMoveBack = (verb, given, { states }) => verb === "reschedule" && given.by > 0 && states !== undefined && !states.has("buried");
 
+/** Show what became of a verb for many jobs, with the jobs that it failed for, if there are any. */
+const showAll = (text, failed) => showOutcome(text, failed.length && [
+  h("p", {}, t("failedCount", number(failed.length))),
+  h("ul", { class: "failed" }, failed.slice(0, MOST_NAMED).map(([id, why]) => h("li", { key: id }, h("code", {}, id), ": ", why))),
+]);
+
+/** Offer to move jobs back, which have been moved by that many seconds. */
+export function sayMoved(ids, by, changed) {
+  sayUndoable(t("didCount", jobs(ids.length)), async () => {
+    const { done, failed } = await doAll("reschedule", ids, { by: -by });
+    await changed();
+    const text = t("undoneCount", jobs(done.length));
+    if (failed.length) await showAll(text, failed);
+    return text;
+  });
+}
+
 /** Ask, apply the verb, and show the outcome. Returns the ids of the changed jobs; null if the user cancels.
  *  about: {reason: why all jobs were buried, if they were; title: what the verb is called here; states: the jobs' states, a Set, if known;
  *  changed: called after an undo} */
@@ -82,17 +99,10 @@ export async function doWith(verb, ids, about = {}) {
   if (given === null) return null;
   const { done, failed } = await doAll(verb, ids, given);
   if (!failed.length && canMoveBack(verb, given, about)) {
-    sayUndoable(t("didCount", jobs(done.length)), async () => {
-      const back = await doAll(verb, done, { by: -given.by });
-      await about.changed();
-      return t("undoneCount", jobs(back.done.length));
-    });
+    sayMoved(done, given.by, about.changed);
     return done;
   }
-  await showOutcome(t("didCount", jobs(done.length)), failed.length && [
-    h("p", {}, t("failedCount", number(failed.length))),
-    h("ul", { class: "failed" }, failed.slice(0, MOST_NAMED).map(([id, why]) => h("li", { key: id }, h("code", {}, id), ": ", why))),
-  ]);
+  await showAll(t("didCount", jobs(done.length)), failed);
   return done;
 }
 

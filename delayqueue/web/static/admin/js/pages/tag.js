@@ -1,12 +1,12 @@
 // The jobs of a tag.
 
 import { call, may } from "../api.js";
-import { action, ask, say, sayUndoable } from "../ask.js";
+import { action, ask, say } from "../ask.js";
 import { h } from "../dom.js";
 import { jobs } from "../format.js";
 import { t } from "../i18n.js";
 import { pages } from "./jobs.js";
-import { askWhen, doAll, Selecting } from "./selecting.js";
+import { askWhen, sayMoved, Selecting } from "./selecting.js";
 
 const PAGE = 1000;
 const MOST = 10000; // jobs whose move can be undone
@@ -47,15 +47,8 @@ export class TagPage extends Selecting {
     if (when === null) return;
     const ids = when.by > 0 ? await movable(name) : null;
     const { count } = await call("reschedule", { tag: name, ...when });
-    if (ids && count && ids.length === count) {
-      sayUndoable(t("didCount", jobs(count)), async () => {
-        const back = await doAll("reschedule", ids, { by: -when.by });
-        await this.refresh();
-        return t("undoneCount", jobs(back.done.length));
-      });
-    } else {
-      say(t("didCount", jobs(count)));
-    }
+    if (ids && count && ids.length === count) sayMoved(ids, when.by, this.refresh);
+    else say(t("didCount", jobs(count)));
     await this.refresh();
   };
 
