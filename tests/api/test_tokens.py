@@ -288,13 +288,11 @@ LOST: Final = {
 
 
 @pytest.mark.parametrize("left", LOST.values(), ids=LOST)
-@pytest.mark.parametrize("count", [{}, {"count": 2}], ids=["one", "many"])
 async def test_a_poll_that_waits_gets_no_job_that_its_token_may_not_have_any_more(
     processes: Processes,
     redis_server: StoreServer,
     tmp_path: Path,
     left: tuple[str, int, int],
-    count: Json,
 ) -> None:
     entry, code, status = left
     file = tmp_path / "tokens"
@@ -302,7 +300,8 @@ async def test_a_poll_that_waits_gets_no_job_that_its_token_may_not_have_any_mor
     server = processes.server(redis_server, auth_tokens_file=file)
     async with open_api(server.url, ADMIN) as admin, open_api(server.url, CONSUMER) as api:
         stays = await waiting_poll(admin, "stays", timeout=30)
-        lost = await waiting_poll(api, "lost", timeout=30, **count)
+        counts: list[Json] = [{}, {"count": 2}]
+        lost = [await waiting_poll(api, "lost", timeout=30, **count) for count in counts]
         put(file, f"admin:{ADMIN}\n{entry}\n")
 
         async def is_known() -> bool:
@@ -312,7 +311,8 @@ async def test_a_poll_that_waits_gets_no_job_that_its_token_may_not_have_any_mor
         for topic in ("stays", "lost"):
             (await admin.push(topic=topic, id=topic)).ok()
         assert (await stays).ok()["id"] == "stays"
-        (await lost).refused(code, status)
+        for poll in lost:
+            (await poll).refused(code, status)
         job = (await admin.pop("lost")).ok()
         assert (job["id"], job["attempt"]) == ("lost", 1)
 
