@@ -45,18 +45,17 @@ def the_line(ended: Ended) -> str:
     return line.removeprefix("delay-queue: ")
 
 
-@pytest.mark.parametrize("flag", ["-v", "--version"])
-def test_the_version_is_printed(run: Run, flag: str) -> None:
-    ended = run(flag)
-    assert (ended.returncode, ended.stdout) == (0, f"{build()}\n")
-
-
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """The exit status, and what is printed."""
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     out, err = capsys.readouterr()
     return int(ended.value.code or 0), out, err
+
+
+@pytest.mark.parametrize("flag", ["-v", "--version"])
+def test_the_version_is_printed(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, flag) == (0, f"{build()}\n", "")
 
 
 @pytest.mark.parametrize("asked", [["--help"], ["help"], ["-c", "no such file", "help"]])
@@ -341,11 +340,3 @@ def test_check_fails_with_the_line_that_a_start_would_fail_with(
     assert (ended.returncode, ended.stdout) == (1, "ok: settings\n")
     assert "DB index is out of range" in the_line(ended)
     assert the_line(ended) == the_line(run(settings=settings))
-
-
-@pytest.mark.parametrize("argument", ["--no-such-flag", "no-such-verb"])
-def test_a_wrong_argument_is_refused_with_the_usage(run: Run, argument: str) -> None:
-    ended = run(argument)
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("usage: delay-queue ")
-    assert "Traceback" not in ended.stderr
