@@ -310,17 +310,6 @@ def test_check_warns_of_addresses_that_are_not_those_of_proxies_alone(
     )
 
 
-@pytest.mark.parametrize("verb", [[], ["check"]], ids=["serve", "check"])
-def test_what_is_wrong_with_an_embedded_store_is_one_line(
-    run: Run, tmp_path: Path, verb: list[str]
-) -> None:
-    (tmp_path / "file").touch()
-    ended = run(*verb, settings={"bind_address": f"{LOOPBACK}:0", "data_dir": "file/data"})
-    assert ended.returncode in {1, 2}
-    said = f"DELAYQUEUE_DATA_DIR: data_dir = {tmp_path / 'file/data'}: Not a directory; choose a"
-    assert the_line(ended).startswith(said)
-
-
 def test_check_warns_of_a_store_that_can_lose_jobs_and_writes_nothing(
     run: Run, redis_server: StoreServer
 ) -> None:
