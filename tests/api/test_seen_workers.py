@@ -112,3 +112,12 @@ async def test_the_longest_description_is_taken(
     poll = asyncio.create_task(api.pop(topic, worker=who | {"concurrency": 100_000}, timeout=25))
     assert (await until_seen(api, long, bool))["pid"] == 2**32 - 1
     poll.cancel()
+
+
+@in_one_setup
+async def test_pop_tells_the_tags_of_a_job_that_has_some(api: Api, topic: str) -> None:
+    (await api.push(topic=topic, id=f"{topic}/a", tags=["x", "y"])).ok()
+    (await api.push(topic=topic, id=f"{topic}/b", priority=5000)).ok()
+    found = {job["id"]: job for job in [(await api.pop(topic)).ok() for _ in "ab"]}
+    assert found[f"{topic}/a"]["tags"] == ["x", "y"]
+    assert "tags" not in found[f"{topic}/b"]
