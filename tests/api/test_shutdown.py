@@ -46,6 +46,16 @@ async def test_waiting_polls_get_an_empty_answer_and_the_server_ends(
     assert ending_server.exit_status() == 0
 
 
+async def test_the_server_ends_though_idle_clients_keep_their_connections(
+    ending_server: QueueServer,
+) -> None:
+    async with open_api(ending_server.url) as api:
+        await asyncio.gather(*(api.get("any") for _ in range(20)))
+        ending_server.send(signal.SIGTERM)
+        await until(lambda: ending_server.exit_status() is not None, within_s=EXIT_S)
+    assert ending_server.exit_status() == 0
+
+
 @pytest.mark.parametrize("headers", [EXPRESS, AIOHTTP], ids=["express", "aiohttp"])
 async def test_an_answer_that_is_being_read_is_sent_to_its_end(
     ending_server: QueueServer, topic: str, headers: Mapping[str, str]
