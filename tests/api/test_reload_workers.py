@@ -20,7 +20,6 @@ from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 from tests.waiting import until, until_async
 
 WORKERS: Final = 3
-STORM: Final = 150  # signals
 TOKENS: Final = f"auth_tokens = admin:{OLD}\n"
 
 
@@ -94,19 +93,6 @@ async def test_clients_notice_no_reload(many: Reloading, topic: str) -> None:
     assert load.done > 100
 
 
-async def test_many_signals_at_once_end_in_what_was_written_last(many: Reloading) -> None:
-    workers = serving(many.server)
-    for number in range(STORM):
-        many.write(f"auth_tokens = admin:{NEW}-{number}\n")
-        if number % 10 == 0:
-            await asyncio.sleep(0.01)
-    last = f"{NEW}-{STORM - 1}"
-    await until_async(lambda: all_answer(many, last, OK))
-    await until_async(lambda: all_answer(many, OLD, UNAUTHORIZED))
-    assert serving(many.server) == workers
-    assert (many.count("died"), many.count("CRITICAL")) == (0, 0)
-
-
 async def test_a_process_that_is_killed_in_the_midst_of_reloads_comes_back_with_the_last_one(
     many: Reloading,
 ) -> None:
@@ -120,20 +106,6 @@ async def test_a_process_that_is_killed_in_the_midst_of_reloads_comes_back_with_
     await until_async(lambda: all_answer(many, f"{NEW}-{number}", OK), within_s=START_S)
     assert await many.codes(OLD) == {UNAUTHORIZED}
     assert many.count("died") == WORKERS
-
-
-async def test_a_process_that_starts_again_has_what_is_in_force_though_its_file_is_broken(
-    many: Reloading,
-) -> None:
-    tokens = many.server.home / "tokens"
-    tokens.write_text(f"admin:{NEW}\n", encoding="utf-8")
-    await many.change(f"auth_tokens_file = {tokens}\n")
-    tokens.write_text("nonsense", encoding="utf-8")
-    await until(lambda: many.count(REFUSED) > 0)
-    os.kill(serving(many.server)[0], signal.SIGKILL)
-    await until(lambda: many.count("serving on") > 0, within_s=START_S)
-    assert await many.codes(NEW) == {OK}
-    assert many.count("restarting it") == 1
 
 
 @pytest.fixture
