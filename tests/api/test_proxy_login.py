@@ -38,11 +38,10 @@ async def coming_from(
         yield Api(session, server.url)
 
 
-@pytest.fixture(scope="module", params=[1, 2], ids=["alone", "workers"])
-def server(
-    request: pytest.FixtureRequest, processes: Processes, redis_server: StoreServer
-) -> Iterator[QueueServer]:
-    server = processes.configured(LOGINS, redis_server, workers=request.param)
+@pytest.fixture(scope="module")
+def server(processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
+    """Two processes; a test of one has a server of its own."""
+    server = processes.configured(LOGINS, redis_server, workers=2)
     server.start()
     yield server
     server.close()
