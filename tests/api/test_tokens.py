@@ -208,6 +208,7 @@ async def test_only_a_token_for_all_topics_writes_and_reads_notes(clients: Clien
     await clients.admin.delete(OURS_BESIDE_IT)
 
 
+@in_one_setup
 @pytest.mark.parametrize(("path", "payload", "code", "state"), BY_ID)
 async def test_a_token_for_some_topics_finds_no_job_of_another(
     clients: Clients, path: str, payload: dict[str, Any], code: int, state: str
