@@ -108,6 +108,20 @@ async def test_a_process_that_is_killed_in_the_midst_of_reloads_comes_back_with_
     assert many.count("died") == WORKERS
 
 
+async def test_a_process_that_starts_again_has_what_is_in_force_though_its_file_is_broken(
+    many: Reloading,
+) -> None:
+    tokens = many.server.home / "tokens"
+    tokens.write_text(f"admin:{NEW}\n", encoding="utf-8")
+    await many.change(f"auth_tokens_file = {tokens}\n")
+    tokens.write_text("nonsense", encoding="utf-8")
+    await until(lambda: many.count(REFUSED) > 0)
+    os.kill(serving(many.server)[0], signal.SIGKILL)
+    await until(lambda: many.count("serving on") > 0, within_s=START_S)
+    assert await many.codes(NEW) == {OK}
+    assert many.count("restarting it") == 1
+
+
 @pytest.fixture
 def pairs(tmp_path: Path) -> tuple[Pair, Pair]:
     return make(tmp_path, "old"), make(tmp_path, "new")
