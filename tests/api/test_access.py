@@ -2,18 +2,16 @@
 
 import asyncio
 import random
-import signal
 import socket
+from itertools import product
 from typing import Final
 
 import pytest
 
 from tests.api.dialogue import post
 from tests.api_client import FORBIDDEN, OK, Api, open_api
-from tests.figures import scrape
 from tests.hangups import reset
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port
-from tests.waiting import until, until_async
 
 RESETS: Final = 150
 # from a block reserved for documentation; nothing is sent there
@@ -32,15 +30,15 @@ def own_address() -> str:
     return address
 
 
-@pytest.mark.parametrize(
-    "claim", [{}, {"X-Forwarded-For": LOOPBACK}, {"X-Real-IP": LOOPBACK}, {"Host": "localhost"}]
-)
 async def test_protected_mode_refuses_strangers_and_serves_this_machine(
-    processes: Processes, redis_server: StoreServer, own_address: str, claim: dict[str, str]
+    processes: Processes, redis_server: StoreServer, own_address: str
 ) -> None:
     server = processes.server(redis_server, bind_address=f"0.0.0.0:{(port := free_port())}")
+    names = {"X-Forwarded-For": LOOPBACK, "X-Real-IP": LOOPBACK, "Host": "localhost"}
+    claims: list[dict[str, str]] = [{}, *({name: value} for name, value in names.items())]
+    paths = ("/push", "/pop", "/finish", "/delete", "/get", "/nope")
     async with open_api(f"http://{own_address}:{port}") as stranger:
-        for path in ("/push", "/pop", "/finish", "/delete", "/get", "/nope"):
+        for claim, path in product(claims, paths):
             answer = await stranger.call(path, {"topic": "t", "id": "a", "ttr": 1}, claim)
             assert "protected_mode" in answer.refused(FORBIDDEN, status=403)
     async with open_api(f"http://{LOOPBACK}:{port}") as local:
@@ -48,43 +46,6 @@ async def test_protected_mode_refuses_strangers_and_serves_this_machine(
         by_proxy = await local.call("/get", {"id": "a"}, {"X-Forwarded-For": LOOPBACK})
         assert "X-Forwarded-For" in by_proxy.refused(FORBIDDEN, status=403)
     assert f":{port}, clients on this machine only (protected_mode = yes)" in server.logged()
-
-
-async def test_without_protected_mode_strangers_are_served(
-    processes: Processes, redis_server: StoreServer, own_address: str
-) -> None:
-    port = free_port()
-    server = processes.server(redis_server, bind_address=f"0.0.0.0:{port}", protected_mode="no")
-    async with open_api(f"http://{own_address}:{port}") as stranger:
-        (await stranger.push(topic="t", id="a")).ok()
-    assert "protected_mode" not in server.logged()
-
-
-async def test_a_stranger_that_waits_gets_no_job_once_protected_mode_is_on(
-    processes: Processes, redis_server: StoreServer, own_address: str, topic: str
-) -> None:
-    address = f"0.0.0.0:{(port := free_port())}"
-    server = processes.configured("protected_mode = no\n", redis_server, bind_address=address)
-    server.start()
-    async with (
-        open_api(f"http://{own_address}:{port}") as stranger,
-        open_api(f"http://{LOOPBACK}:{port}") as local,
-    ):
-
-        async def waits() -> bool:
-            return (await scrape(local)).sum("delayqueue_waiting_polls") == 1
-
-        async def is_ready() -> bool:
-            return bool((await local.get("a")).ok()["state"] == "ready")
-
-        poll = asyncio.create_task(stranger.pop(topic, timeout=60))
-        await until_async(waits)
-        (server.home / "delay-queue.conf").write_text("protected_mode = yes\n", encoding="utf-8")
-        server.send(signal.SIGHUP)
-        await until(lambda: "reloaded: " in server.logged())
-        (await local.push(topic=topic, id="a", delay=0, body="secret")).ok()
-        assert "protected_mode" in (await poll).refused(FORBIDDEN, status=403)
-        await until_async(is_ready)
 
 
 async def push_and_reset(address: str, port: int, topic: str, after_s: float) -> None:

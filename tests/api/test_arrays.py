@@ -28,17 +28,6 @@ BAD_MEMBERS: Final[dict[str, dict[str, object]]] = {
 }
 
 
-async def test_every_job_of_an_array_is_pushed_and_answered_in_its_place(
-    api: Api, topic: str
-) -> None:
-    ids = [f"{topic}/{n}" for n in range(1000)]
-    results = (await api.push_all([{"topic": topic, "id": i, "body": i} for i in ids])).ok()
-    assert [list(result) for result in results] == [["id", "code", "message"]] * 1000
-    assert [(result["id"], result["code"]) for result in results] == [(i, OK) for i in ids]
-    jobs = await take(api, topic, 1000)
-    assert sorted((job["id"], job["body"]) for job in jobs) == sorted((i, i) for i in ids)
-
-
 async def test_an_array_is_answered_as_its_jobs_are_one_by_one(api: Api, topic: str) -> None:
     """It is read in pieces; only a piece with a bad or doubtful job is parsed job by job."""
     jobs: list[dict[str, Any]] = [{"topic": topic, "id": f"{topic}/{n}"} for n in range(230)]

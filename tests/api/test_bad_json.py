@@ -192,8 +192,3 @@ async def test_a_byte_order_mark_is_passed_over(api: Api, topic: str) -> None:
 async def test_an_id_that_is_no_json_number_is_answered_as_null(api: Api) -> None:
     answer = await api.request("POST", "/push", b'[{"id": 1e400}, {"id": -1e400}, {"id": 5}]')
     assert [one["id"] for one in answer.ok()] == [None, None, 5]
-
-
-async def test_unknown_fields_are_ignored_as_by_the_original(api: Api, topic: str) -> None:
-    (await api.push(topic=topic, id=topic, colour="red", nested={"a": [1]})).ok()
-    assert (await api.pop(topic, colour="red")).ok()["id"] == topic

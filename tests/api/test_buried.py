@@ -82,7 +82,3 @@ async def test_a_note_is_about_the_dead_letters_that_were_there(api: Api, topic:
     assert (await shown())["text"] == "again"
     (await api.call("/note", {"reason": group["reason"]})).ok()
     assert await shown() is None
-
-
-async def test_a_cursor_that_was_made_up_is_refused(api: Api) -> None:
-    assert "cursor" in (await api.call("/buried", {"cursor": "WzEsMiwzXQ=="})).refused(INVALID)

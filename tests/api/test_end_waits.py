@@ -59,13 +59,6 @@ async def test_it_answers_with_the_job_when_it_has_ended(
     assert (job["state"], job["message"], job["retain"]) == (state, "done: 42", 60)
 
 
-async def test_what_has_ended_already_is_answered_at_once(api: Api, topic: str) -> None:
-    assert (await waiting_get(api, topic)).ok() is None
-    await reserved(api, topic, retain=60)
-    (await api.finish(topic)).ok()
-    assert (await waiting_get(api, topic)).ok()["state"] == "finished"
-
-
 async def test_after_the_timeout_the_job_is_told_as_it_is(api: Api, topic: str) -> None:
     (await api.push(topic=topic, id=topic, delay=60)).ok()
     began_s = time.monotonic()
@@ -170,26 +163,23 @@ async def test_they_count_as_waiting_polls(
         answers[1].cancel()
 
 
-@pytest.mark.parametrize("go", [close, reset, half_close])
 async def test_clients_that_are_gone_wait_no_longer(
-    processes: Processes,
-    redis_server: StoreServer,
-    topic: str,
-    go: Callable[[socket.socket], None],
+    processes: Processes, redis_server: StoreServer, topic: str
 ) -> None:
     server = processes.server(redis_server)
     async with open_api(server.url) as api:
         await reserved(api, topic)
         request = post("/get", {"id": topic, "timeout": 60})
-        clients = [socket.create_connection((LOOPBACK, server.port)) for _ in range(20)]
-        for client in clients:
-            client.sendall(request)
-        await waiting(api, len(clients))
-        for client in clients:
-            go(client)
-        await waiting(api, 0)
-        for client in clients:
-            client.close()
+        for go in (close, reset, half_close):
+            clients = [socket.create_connection((LOOPBACK, server.port)) for _ in range(20)]
+            for client in clients:
+                client.sendall(request)
+            await waiting(api, len(clients))
+            for client in clients:
+                go(client)
+            await waiting(api, 0)
+            for client in clients:
+                client.close()
 
 
 async def test_a_token_that_is_gone_meanwhile_gets_no_answer(

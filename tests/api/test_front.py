@@ -91,14 +91,6 @@ async def test_the_root_leads_to_the_page(api: Api) -> None:
         assert (answer.status, answer.url.path) == (200, "/admin")
 
 
-async def test_the_page_answers_head_as_get_without_its_body(api: Api) -> None:
-    async with api.session.get(f"{api.url}/admin") as whole:
-        length = len(await whole.read())
-    async with api.session.head(f"{api.url}/admin") as answer:
-        assert (answer.status, await answer.read()) == (200, b"")
-        assert answer.headers["Content-Length"] == str(length)
-
-
 @pytest.mark.parametrize(
     ("path", "kept"), [("/readyz", "no-store"), ("/topics", "no-store"), ("/admin", "no-cache")]
 )

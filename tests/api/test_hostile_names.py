@@ -104,12 +104,6 @@ async def test_a_hostile_topic_and_id_live_a_jobs_life(hostile_api: Api, hostile
     assert (await hostile_api.pop(hostile, timeout=0)).ok() is None
 
 
-@pytest.mark.parametrize("verb", ["/get", "/finish", "/delete"])
-async def test_a_hostile_id_that_is_unknown_touches_nothing(hostile_api: Api, verb: str) -> None:
-    for hostile in NAMES.values():
-        assert (await hostile_api.call(verb, {"id": hostile})).ok() is None, hostile
-
-
 async def test_hostile_ids_side_by_side_are_different_jobs(hostile_api: Api) -> None:
     names = [name.strip("\r\n") for name in NAMES.values()]
     jobs = [{"topic": "side by side", "id": name, "body": name} for name in names]

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from delayqueue.web.endpoints import ENDPOINTS
-from tests.api_client import INVALID, TOO_LARGE, UNAVAILABLE, Api, open_api
+from tests.api_client import TOO_LARGE, UNAVAILABLE, Api, open_api
 from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 
 from .conftest import in_one_setup
@@ -111,18 +111,6 @@ async def test_a_huge_request_is_refused_long_before_its_end(
     finally:
         writer.transport.abort()
     assert (status, told["code"], told["data"]) == (413, TOO_LARGE, None)
-
-
-async def test_more_than_1000_jobs_are_refused_and_none_is_kept(
-    api: Api, topic: str, name: Name
-) -> None:
-    prefix = name("id")
-    jobs = [{"topic": topic, "id": f"{prefix}/{n}"} for n in range(1001)]
-    answer = await api.push_all(jobs)
-    assert answer.code in {INVALID, TOO_LARGE}
-    assert answer.data is None
-    found = (await api.call("/get", {"ids": [job["id"] for job in jobs[:1000]]})).ok()
-    assert found == [None] * 1000
 
 
 async def test_a_pop_of_64_topics_with_the_longest_timeout_works(

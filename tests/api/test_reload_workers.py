@@ -20,7 +20,6 @@ from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 from tests.waiting import until, until_async
 
 WORKERS: Final = 3
-STORM: Final = 150  # signals
 TOKENS: Final = f"auth_tokens = admin:{OLD}\n"
 
 
@@ -92,19 +91,6 @@ async def test_clients_notice_no_reload(many: Reloading, topic: str) -> None:
             await until(lambda begun=begun: load.done > begun + 10)  # type: ignore[misc]
     assert load.failed == []
     assert load.done > 100
-
-
-async def test_many_signals_at_once_end_in_what_was_written_last(many: Reloading) -> None:
-    workers = serving(many.server)
-    for number in range(STORM):
-        many.write(f"auth_tokens = admin:{NEW}-{number}\n")
-        if number % 10 == 0:
-            await asyncio.sleep(0.01)
-    last = f"{NEW}-{STORM - 1}"
-    await until_async(lambda: all_answer(many, last, OK))
-    await until_async(lambda: all_answer(many, OLD, UNAUTHORIZED))
-    assert serving(many.server) == workers
-    assert (many.count("died"), many.count("CRITICAL")) == (0, 0)
 
 
 async def test_a_process_that_is_killed_in_the_midst_of_reloads_comes_back_with_the_last_one(

@@ -45,10 +45,8 @@ class Program:
 
 
 OTHER_LAYOUTS: Final = {
-    "more buckets": ("bucket_size", 1, 2),
     "fewer buckets": ("bucket_size", 4, 1),
     "a wheel over sorted sets": ("scheduler", "zset", "wheel"),
-    "sorted sets over a wheel": ("scheduler", "wheel", "zset"),
 }
 
 

@@ -208,6 +208,7 @@ async def test_only_a_token_for_all_topics_writes_and_reads_notes(clients: Clien
     await clients.admin.delete(OURS_BESIDE_IT)
 
 
+@in_one_setup
 @pytest.mark.parametrize(("path", "payload", "code", "state"), BY_ID)
 async def test_a_token_for_some_topics_finds_no_job_of_another(
     clients: Clients, path: str, payload: dict[str, Any], code: int, state: str
@@ -288,13 +289,11 @@ LOST: Final = {
 
 
 @pytest.mark.parametrize("left", LOST.values(), ids=LOST)
-@pytest.mark.parametrize("count", [{}, {"count": 2}], ids=["one", "many"])
 async def test_a_poll_that_waits_gets_no_job_that_its_token_may_not_have_any_more(
     processes: Processes,
     redis_server: StoreServer,
     tmp_path: Path,
     left: tuple[str, int, int],
-    count: Json,
 ) -> None:
     entry, code, status = left
     file = tmp_path / "tokens"
@@ -302,7 +301,8 @@ async def test_a_poll_that_waits_gets_no_job_that_its_token_may_not_have_any_mor
     server = processes.server(redis_server, auth_tokens_file=file)
     async with open_api(server.url, ADMIN) as admin, open_api(server.url, CONSUMER) as api:
         stays = await waiting_poll(admin, "stays", timeout=30)
-        lost = await waiting_poll(api, "lost", timeout=30, **count)
+        counts: list[Json] = [{}, {"count": 2}]
+        lost = [await waiting_poll(api, "lost", timeout=30, **count) for count in counts]
         put(file, f"admin:{ADMIN}\n{entry}\n")
 
         async def is_known() -> bool:
@@ -312,7 +312,8 @@ async def test_a_poll_that_waits_gets_no_job_that_its_token_may_not_have_any_mor
         for topic in ("stays", "lost"):
             (await admin.push(topic=topic, id=topic)).ok()
         assert (await stays).ok()["id"] == "stays"
-        (await lost).refused(code, status)
+        for poll in lost:
+            (await poll).refused(code, status)
         job = (await admin.pop("lost")).ok()
         assert (job["id"], job["attempt"]) == ("lost", 1)
 

@@ -1,14 +1,10 @@
 """/limit protects the system behind a topic, whichever server its jobs are fetched from."""
 
-import asyncio
-import time
 from typing import Final
 
 from tests.api_client import Api, open_api
 from tests.processes import Processes, StoreServer
 from tests.waiting import until_async
-
-from .conftest import Pair
 
 WRONG_STATE: Final = 3
 NO_LIMITS: Final = {
@@ -24,29 +20,6 @@ async def fill(api: Api, topic: str, count: int) -> None:
     """Push ready jobs."""
     jobs = [{"topic": topic, "id": f"{topic}/{n}", "delay": 0, "ttr": 600} for n in range(count)]
     assert all(outcome["code"] == 0 for outcome in (await api.push_all(jobs)).ok())
-
-
-async def test_a_rate_holds_over_two_servers(pair: Pair, topic: str) -> None:
-    """The limits of each bucket: tests/store/test_limits.py."""
-    rate, burst, jobs = 100, 8, 208
-    arrived_s: list[float] = []
-
-    async def consume(api: Api) -> None:
-        while len(arrived_s) < jobs:
-            if job := (await api.pop(topic, timeout=1)).ok():
-                arrived_s.append(time.monotonic())
-                (await api.finish(job["id"], receipt=job["receipt"])).ok()
-
-    await pair[0].call("/limit", {"topic": topic, "rate": rate, "burst": burst})
-    await fill(pair[0], topic, jobs)
-    began_s = time.monotonic()
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        for number in range(10):
-            group.create_task(consume(pair[number % 2]))
-    for number, at_s in enumerate(arrived_s):
-        assert number + 1 <= burst + (at_s - began_s) * rate + 1
-    # if a limit woke nobody, only the look once a second would continue: `burst` jobs each time, 26 s for all
-    assert arrived_s[-1] - began_s < 18
 
 
 async def test_what_is_in_force_is_answered_and_stands_among_the_topics(

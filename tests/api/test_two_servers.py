@@ -11,7 +11,6 @@ from typing import Final
 
 import pytest
 
-from tests.api.jobs import assert_nothing_comes
 from tests.api_client import OK, Api
 from tests.waiting import until_async
 
@@ -75,14 +74,3 @@ async def test_a_push_at_one_server_wakes_a_poll_at_the_other(
 
     for pusher, poller in (pair, reversed(pair)):
         await until_async(partial(are_prompt, pusher, poller))
-
-
-async def test_what_one_server_does_the_other_sees(pair: Pair, topic: str) -> None:
-    one, other = pair
-    (await one.push(topic=topic, id=topic, ttr=3, body="x")).ok()
-    assert (await other.pop(topic)).ok()["body"] == "x"
-    assert (await one.pop(topic)).ok()["attempt"] == 2
-    assert (await other.get(topic)).ok()["state"] == "reserved"
-    (await other.finish(topic)).ok()
-    assert (await one.get(topic)).ok() is None
-    await assert_nothing_comes(one, topic, within_s=3.2)

@@ -71,9 +71,15 @@ def run(server: QueueServer, shell: str, encoding: str = "utf-8", **more: Any) -
     )
 
 
-@pytest.mark.parametrize("encoding", ["cp936", "latin-1", "ascii"])
 @pytest.mark.parametrize(
-    "verb", ["get JOB", "pop JOB", "list JOB", "peek JOB", f"take JOB --end {FAR}"]
+    ("encoding", "verb"),
+    [
+        ("cp936", "get JOB"),
+        ("latin-1", "pop JOB"),
+        ("ascii", "list JOB"),
+        ("cp936", "peek JOB"),
+        ("ascii", f"take JOB --end {FAR}"),
+    ],
 )
 def test_what_the_encoding_lacks_is_escaped(server: QueueServer, encoding: str, verb: str) -> None:
     topic = f"{verb.split(maxsplit=1)[0]}-{encoding}"
@@ -276,9 +282,18 @@ def test_a_second_signal_loses_nothing(
 
 
 @pytest.mark.parametrize(
-    "arguments", ["--version", "--help", "help pop", "--help-settings", "stats", "topics", "check"]
+    ("arguments", "output"),
+    [
+        ("--version", ">/dev/full"),
+        ("--help", ">&-"),
+        ("help pop", ">/dev/full"),
+        ("--help-settings", ">/dev/full"),
+        ("stats", ">&-"),
+        ("topics", ">/dev/full"),
+        ("check", ">/dev/full"),
+        ("check", ">&-"),
+    ],
 )
-@pytest.mark.parametrize("output", [">/dev/full", ">&-"])
 def test_nothing_ends_in_a_traceback(server: QueueServer, arguments: str, output: str) -> None:
     ended = run(server, f"dq {arguments} {output}")
     assert b"Traceback" not in ended.stderr

@@ -57,7 +57,7 @@ def test_who_has_the_client_only_can_push_and_work(server: QueueServer, topic: s
     assert ran.stdout.split() == ["one", "1"], ran.stderr
 
 
-@pytest.mark.parametrize("arguments", [(), ("check",), ("fsck",)])
+@pytest.mark.parametrize("arguments", [(), ("check",)])
 def test_the_program_says_in_a_line_what_to_install(arguments: tuple[str, ...]) -> None:
     ran = bare("from delayqueue.cli import main; sys.exit(main(sys.argv[1:]))", *arguments)
     assert ran.returncode == 2

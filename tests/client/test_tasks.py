@@ -268,13 +268,6 @@ def test_what_is_not_given_in_order_is_refused(wrong: Callable[..., None]) -> No
         Worker().task("wrong")(wrong)
 
 
-def test_a_task_has_its_topic_for_itself() -> None:
-    worker, _ = shop()
-    closing(worker)
-    with pytest.raises(ValueError, match="for itself"):
-        closing(worker)
-
-
 def test_a_wrong_number_of_arguments_is_an_error_of_the_caller() -> None:
     worker, queue = shop()
     close = closing(worker)

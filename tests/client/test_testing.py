@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from delayqueue import Bury, Retry, Worker, testing
+from delayqueue import Retry, Worker, testing
 from delayqueue.testing import Buried, Finished, Released
 from delayqueue.worker import ReservedJob
 from delayqueue.worker.handlers import Next
@@ -20,36 +20,6 @@ from tests.waiting import wait_until
 @pytest.fixture
 def worker() -> Worker:
     return Worker()
-
-
-def test_a_handler_that_returns_has_finished_its_job(worker: Worker) -> None:
-    bodies = []
-
-    @worker.on("mail", "sms")
-    def handle(job: ReservedJob) -> None:
-        bodies.append((job.topic, job.body))
-
-    assert testing.run(worker, "mail", "Hello") == Finished()
-    assert testing.run(worker, "sms", "Hi") == Finished()
-    assert bodies == [("mail", "Hello"), ("sms", "Hi")]
-
-
-@pytest.mark.parametrize(
-    ("error", "verdict"),
-    [
-        (ValueError("no"), Released("ValueError: no")),
-        (Retry(60, "the bank is closed"), Released("the bank is closed", 60)),
-        (Bury("no such order"), Buried("no such order")),
-    ],
-)
-async def test_what_a_handler_raises_decides(
-    worker: Worker, error: Exception, verdict: object
-) -> None:
-    @worker.on("mail")
-    async def handle(job: ReservedJob) -> None:
-        raise error
-
-    assert await testing.arun(worker, "mail") == verdict
 
 
 def test_middlewares_stand_around_the_handlers_in_their_order(worker: Worker) -> None:
@@ -72,16 +42,6 @@ def test_middlewares_stand_around_the_handlers_in_their_order(worker: Worker) ->
 
     testing.run(worker, "mail")
     assert seen == ["in", "inner", "handler", "out"]
-
-
-def test_a_handler_learns_its_attempt(worker: Worker) -> None:
-    @worker.on("mail")
-    def handle(job: ReservedJob) -> None:
-        if job.attempt == 3:
-            raise Bury("three times is enough")
-
-    assert testing.run(worker, "mail", attempt=2) == Finished()
-    assert testing.run(worker, "mail", attempt=3) == Buried("three times is enough")
 
 
 def test_what_handlers_return_is_the_message(worker: Worker) -> None:
@@ -139,16 +99,6 @@ def test_a_timeout_of_the_handlers_own_making_is_an_error_as_any_other(worker: W
         raise TimeoutError("the bank")
 
     assert testing.run(worker, "mail") == Released("TimeoutError: the bank")
-
-
-def test_the_end_of_the_traceback_is_kept_beside_the_message(worker: Worker) -> None:
-    @worker.on("mail")
-    def handle(job: ReservedJob) -> None:
-        raise ValueError("no address")
-
-    verdict = testing.run(worker, "mail")
-    assert isinstance(verdict, Released)
-    assert verdict.traceback.endswith('in handle\n    raise ValueError("no address")')
 
 
 @pytest.mark.parametrize("is_async", [True, False])

@@ -319,20 +319,20 @@ def test_figures_can_be_read_while_a_first_job_ends(monkeypatch: pytest.MonkeyPa
     assert 'handler_seconds_count{topic="t"} 1' in figures.text()
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
 @pytest.mark.parametrize(
-    ("program", "status", "words"),
+    ("processes", "program", "status", "words"),
     [
-        ("worker = undefined", 1, "program.py:1: NameError: name 'undefined' is not defined"),
-        ("import nonexistent", 1, "program.py:1: ModuleNotFoundError: No module named"),
-        ("worker = (", 1, "program.py:1: SyntaxError: "),
+        ("1", "worker = undefined", 1, "program.py:1: NameError: name 'undefined' is not defined"),
+        ("2", "import nonexistent", 1, "program.py:1: ModuleNotFoundError: No module named"),
+        ("1", "worker = (", 1, "program.py:1: SyntaxError: "),
         (
+            "2",
             "from delayqueue import Worker\nworker = Worker()\n@worker.task('t', cron='61 * * * *')\ndef t(): ...",
             1,
             "program.py:3: ValueError: t: Bad minute",
         ),
-        ("worker = 1", 2, "program:worker is a int; give MODULE:NAME of a Worker"),
-        ("other = 1", 2, "give MODULE:NAME of a Worker"),
+        ("1", "worker = 1", 2, "program:worker is a int; give MODULE:NAME of a Worker"),
+        ("2", "other = 1", 2, "give MODULE:NAME of a Worker"),
     ],
 )
 def test_what_cannot_start_ends_the_program_with_one_line(
@@ -341,14 +341,13 @@ def test_what_cannot_start_ends_the_program_with_one_line(
     assert words in refused(tmp_path, program, status, "--processes", processes)
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
 @pytest.mark.parametrize(
-    ("url", "made", "words"),
+    ("processes", "url", "made", "words"),
     [
-        ("http://127.0.0.1:1", "client", "--url: program:worker has its client already"),
-        ("http://127.0.0.1:1", "async_client", "--url: program:worker has its async_client"),
-        ("", "client", "--url: program:worker has its client already"),
-        ("", "name", "URL : must be http://HOST:PORT"),
+        ("1", "http://127.0.0.1:1", "client", "--url: program:worker has its client already"),
+        ("2", "http://127.0.0.1:1", "async_client", "--url: program:worker has its async_client"),
+        ("2", "", "client", "--url: program:worker has its client already"),
+        ("1", "", "name", "URL : must be http://HOST:PORT"),
     ],
 )
 def test_a_url_that_would_not_be_used_is_refused(

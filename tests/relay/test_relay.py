@@ -85,14 +85,6 @@ def test_rows_of_a_full_topic_hold_up_no_other_topic(outbox: Outbox) -> None:
     assert len(outbox.rows()) == 999
 
 
-def test_an_id_whose_job_has_ended_can_be_pushed_again(outbox: Outbox) -> None:
-    for body in "12":
-        outbox.insert(id=outbox.topic, body=body)
-        outbox.once()
-        assert outbox.bodies() == [body]
-        outbox.client.finish(outbox.topic)
-
-
 def test_a_tag_is_cancelled_between_what_came_before_and_after_it(outbox: Outbox) -> None:
     tags = {"tags": [outbox.topic]}
     outbox.insert(id=f"{outbox.topic}-1", options=tags)
@@ -110,6 +102,7 @@ def test_a_tag_is_cancelled_between_what_came_before_and_after_it(outbox: Outbox
 def test_a_bad_row_gets_its_reason_and_the_others_go_on(outbox: Outbox) -> None:
     outbox.insert(id=f"{outbox.topic}-1")
     bad: dict[str, tuple[dict[str, Any], str]] = {
+        "both": ({"delay": 60, "due": 4e9}, "delay and due exclude each other"),
         "unknown": ({"options": {"dely": 3}}, "no field dely"),
         "column": ({"options": {"delay": 3}}, "no field delay"),
         "length": ({"options": {"ttr": "soon"}}, "'soon'"),
@@ -119,18 +112,18 @@ def test_a_bad_row_gets_its_reason_and_the_others_go_on(outbox: Outbox) -> None:
     }
     for name, (row, _) in bad.items():
         outbox.insert(id=f"{outbox.topic}-{name}", **row)
-    outbox.insert(id=f"{outbox.topic}-2")
+    outbox.insert(id=f"{outbox.topic}-2", delay=0, due=4e9)
     outbox.insert(id=f"{outbox.topic}-unknown")
     done = outbox.once()
-    assert (done.returncode, "3 pushed, 6 failed" in done.stderr) == (1, True), done.stderr
-    assert [outbox.state(f"{outbox.topic}-{n}") for n in (1, 2)] == ["ready", "ready"]
+    assert (done.returncode, "3 pushed, 7 failed" in done.stderr) == (1, True), done.stderr
+    assert [outbox.state(f"{outbox.topic}-{n}") for n in (1, 2)] == ["ready", "delayed"]
     reasons = dict(outbox.rows("id, failed"))
     assert [
         name for name, (_, why) in bad.items() if why not in reasons[f"{outbox.topic}-{name}"]
     ] == []
     outbox.database.execute(f"UPDATE {outbox.table} SET failed = NULL, options = NULL, body = ''")
-    assert outbox.once().returncode == 1  # the topic still has a comma
-    assert outbox.rows() == [f"{outbox.topic}-comma"]
+    assert outbox.once().returncode == 1  # the topic still has a comma, and one two due times
+    assert outbox.rows() == [f"{outbox.topic}-{name}" for name in ("both", "comma")]
 
 
 def test_what_no_row_can_be_is_refused_by_the_database(outbox: Outbox) -> None:

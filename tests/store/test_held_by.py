@@ -21,19 +21,14 @@ from tests.store.bucket import (
     on_one_store,
 )
 from tests.store.contents import snapshot
-from tests.store.test_groups import CALL, ENDS, GONE, ended_by, limit, many, of
+from tests.store.test_groups import CALL, limit, many, of
+from tests.store.test_groups import name_of_holder as name_of
 
 LIMITS: Final = ({"group_concurrency": 1}, {"group_order": True})
 
 
 async def held_by(bucket: Bucket, job_id: str) -> HeldBy | None:
     return (await bucket.view(job_id)).held_by
-
-
-async def name_of(bucket: Bucket, job_id: str) -> str | None:
-    """The id of what holds the job up."""
-    told = await held_by(bucket, job_id)
-    return told.id if told else None
 
 
 async def deadline_of(bucket: Bucket, job_id: str) -> float:
@@ -57,24 +52,6 @@ async def test_a_job_in_hand_holds_up_the_others_of_its_group(
         assert await held_by(bucket, other) is None
 
 
-@pytest.mark.parametrize("how", ENDS)
-@pytest.mark.parametrize("limits", LIMITS)
-async def test_what_ends_the_reservation_ends_that_unless_the_group_waits_for_the_retry(
-    bucket: Bucket, limits: dict[str, Any], how: str
-) -> None:
-    await limit(bucket, **limits)
-    await bucket.push(*many("a", 2))
-    held = await bucket.pop_one()
-    await ended_by(bucket, how, held)
-    is_retried = how == "release" and "group_order" in limits
-    told = await held_by(bucket, "a1")
-    if is_retried:
-        due_ms = (await bucket.view("a0")).ready_ms
-        assert told == HeldBy("a0", State.DELAYED, due_ms / 1000)
-    else:
-        assert told is None
-
-
 async def test_a_retry_that_is_ready_goes_first_and_holds_up_nobody(bucket: Bucket) -> None:
     await limit(bucket, group_order=True)
     await bucket.push(*many("a", 2))
@@ -87,17 +64,6 @@ async def test_a_retry_that_is_ready_goes_first_and_holds_up_nobody(bucket: Buck
     assert await name_of(bucket, "a1") is None  # it only waits for its turn, as before
     assert await bucket.pop_ids() == ["a0"]
     assert await name_of(bucket, "a1") == "a0"
-
-
-@pytest.mark.parametrize("how", GONE)
-async def test_a_retry_that_is_no_more_holds_up_nobody(bucket: Bucket, how: str) -> None:
-    await limit(bucket, group_order=True)
-    await bucket.push(of("a", "first", expire_ms=LATER_MS), of("a", "second"))
-    held = await bucket.pop_one()
-    await bucket.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
-    assert await name_of(bucket, "second") == "first"
-    await GONE[how](bucket)
-    assert await name_of(bucket, "second") is None
 
 
 async def test_of_several_in_hand_the_one_whose_reservation_ends_first_is_told(

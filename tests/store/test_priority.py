@@ -97,16 +97,6 @@ async def test_a_job_that_has_expired_cannot_be_reserved(bucket: Bucket) -> None
     assert (code, await bucket.get("a")) == (Code.NO_SUCH_JOB, None)
 
 
-async def test_a_body_is_any_bytes(bucket: Bucket) -> None:
-    raw = bytes(range(256))
-    await bucket.push(job("a", body=raw))
-    assert (await bucket.view("a")).body == raw
-    [(_, held)], _ = await bucket.store.reserve(0, ["a"])
-    assert held is not None
-    await bucket.requeue(held)
-    assert (await bucket.pop_one()).body == raw
-
-
 async def test_numbers_are_given_out_once(bucket: Bucket) -> None:
     registry = bucket.store.registry
     assert [await registry.numbers(count) for count in (1, 10, 1)] == [1, 2, 12]

@@ -45,18 +45,17 @@ def the_line(ended: Ended) -> str:
     return line.removeprefix("delay-queue: ")
 
 
-@pytest.mark.parametrize("flag", ["-v", "--version"])
-def test_the_version_is_printed(run: Run, flag: str) -> None:
-    ended = run(flag)
-    assert (ended.returncode, ended.stdout) == (0, f"{build()}\n")
-
-
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """The exit status, and what is printed."""
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     out, err = capsys.readouterr()
     return int(ended.value.code or 0), out, err
+
+
+@pytest.mark.parametrize("flag", ["-v", "--version"])
+def test_the_version_is_printed(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, flag) == (0, f"{build()}\n", "")
 
 
 @pytest.mark.parametrize("asked", [["--help"], ["help"], ["-c", "no such file", "help"]])
@@ -311,17 +310,6 @@ def test_check_warns_of_addresses_that_are_not_those_of_proxies_alone(
     )
 
 
-@pytest.mark.parametrize("verb", [[], ["check"]], ids=["serve", "check"])
-def test_what_is_wrong_with_an_embedded_store_is_one_line(
-    run: Run, tmp_path: Path, verb: list[str]
-) -> None:
-    (tmp_path / "file").touch()
-    ended = run(*verb, settings={"bind_address": f"{LOOPBACK}:0", "data_dir": "file/data"})
-    assert ended.returncode in {1, 2}
-    said = f"DELAYQUEUE_DATA_DIR: data_dir = {tmp_path / 'file/data'}: Not a directory; choose a"
-    assert the_line(ended).startswith(said)
-
-
 def test_check_warns_of_a_store_that_can_lose_jobs_and_writes_nothing(
     run: Run, redis_server: StoreServer
 ) -> None:
@@ -341,11 +329,3 @@ def test_check_fails_with_the_line_that_a_start_would_fail_with(
     assert (ended.returncode, ended.stdout) == (1, "ok: settings\n")
     assert "DB index is out of range" in the_line(ended)
     assert the_line(ended) == the_line(run(settings=settings))
-
-
-@pytest.mark.parametrize("argument", ["--no-such-flag", "no-such-verb"])
-def test_a_wrong_argument_is_refused_with_the_usage(run: Run, argument: str) -> None:
-    ended = run(argument)
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("usage: delay-queue ")
-    assert "Traceback" not in ended.stderr
