@@ -326,7 +326,7 @@ async def test_a_job_that_kills_its_worker_again_and_again_is_buried(
         posix_kill(getmypid(), SIGKILL);
     }, retry: ['1s']);
     """
-    queue.push("killer", id="killer-1", ttr=1)
+    queue.push("killer", id="killer-1", ttr=3)
     for _ in range(2):
         with Running(project, server, code=code) as worker:
             assert await worker.ended() == -signal.SIGKILL
