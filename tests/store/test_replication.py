@@ -30,6 +30,7 @@ from tests.store.bucket import VerbStore
 from tests.waiting import until, until_async
 
 TIMEOUT_MS: Final = 1000
+LONG_S: Final = 600  # that a replica may be silent, so that a busy machine does not keep a call from being begun
 PATIENT: Final = {
     "redis_replica_timeout_ms": MOST_REPLICA_TIMEOUT_MS
 }  # a busy machine takes its time
@@ -181,11 +182,15 @@ async def test_a_push_that_no_replica_has_is_lost_and_acknowledged_only_with_the
     assert (await missing(config, acknowledged) != []) is is_lost
 
 
-async def test_a_push_without_an_answer_may_be_done_and_the_next_is_not_begun(pair: Pair) -> None:
+async def test_a_push_without_an_answer_may_be_done_and_the_next_is_not_begun(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with followed(pair) as store:
         pair.replica.freeze()
-        with pytest.raises(Unavailable):
-            await push(store, "in doubt")
+        with monkeypatch.context() as patient:
+            patient.setattr(replication, "LAG_S", LONG_S)
+            with pytest.raises(Unavailable):
+                await push(store, "in doubt")
         await until(lambda: _lag_s(pair) > replication.LAG_S)
         with pytest.raises(Unavailable):
             await push(store, "not begun")
@@ -206,8 +211,9 @@ def _lag_s(pair: Pair) -> int:
 
 
 async def test_a_call_that_goes_after_one_that_waits_in_vain_has_the_time_to_wait_too(
-    pair: Pair, caplog: pytest.LogCaptureFixture
+    pair: Pair, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(replication, "LAG_S", LONG_S)
     async with followed(pair, **PATIENT) as store:
         await place(store, "earlier", "first")
         await store.finish(0, [Ending("earlier", None, "")])  # so that the store has the script
