@@ -1,5 +1,6 @@
 """Pages of a listing while other jobs end and move: a job that stays where it is, is seen."""
 
+import asyncio
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -20,7 +21,7 @@ from delayqueue.store.store import Store
 from delayqueue.store.types import Listing, Plan, Pushed
 from delayqueue.store.verbs import BURY, REQUEUE, Burial, Requeue
 from tests.engine.moving import EVER, Installation, all_jobs, in_any_state
-from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job
+from tests.store.bucket import HOUR_MS, LATER_MS, job
 from tests.store.test_model import LONG
 
 JOBS: Final = 60  # in each state
@@ -205,11 +206,11 @@ async def test_ready_jobs_are_on_pages_though_others_are_put_back_before_them(
 async def test_jobs_that_become_due_meanwhile_are_on_pages(ours: Installation, turn: int) -> None:
     crowd = Crowd(ours.server(), 1)
     await crowd.push(JOBS // 2)
-    waiting = [job(f"waits-{n}", delay_ms=SOON_MS) for n in range(3 * JOBS)]
+    waiting = [job(f"waits-{n}", delay_ms=LATER_MS) for n in range(3 * JOBS)]
     await crowd.queue.push_many(waiting)
-    await a_moment()
 
     async def come_due() -> None:
+        await asyncio.sleep(LATER_MS / 1000)
         for bucket in range(crowd._store.buckets.count):
             await crowd._store.bucket(bucket).tick()
 

@@ -75,6 +75,7 @@ Outcome = tuple[Sequence[Result], Change]
 HOUR_MS: Final = 3_600_000
 SOON_MS: Final = 1  # over after `a_moment`
 MOMENT_S: Final = 0.003
+LATER_MS: Final = 1500  # time enough for a call or two before, on a busy machine, too
 ALL_WANTED: Final = 1000
 ALWAYS: Final = Range(0, 10**13)
 
@@ -154,6 +155,11 @@ def scripts(wheel_slots: int) -> Scripts:
 async def a_moment() -> None:
     """Wait until SOON_MS are over."""
     await asyncio.sleep(MOMENT_S)
+
+
+async def later() -> None:
+    """Wait until LATER_MS are over."""
+    await asyncio.sleep(LATER_MS / 1000 + MOMENT_S)
 
 
 class Pushes(NamedTuple):

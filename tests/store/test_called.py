@@ -15,14 +15,15 @@ from delayqueue.store.verbs import RECORD, REQUEUE, Requeue
 from tests.store.bucket import (
     ALWAYS,
     HOUR_MS,
+    LATER_MS,
     SOON_MS,
     Bucket,
     a_moment,
     job,
+    later,
     on_one_store,
     on_zset,
 )
-from tests.store.turning import Clock, coarse
 
 CALL: Final = Call(
     url="https://example.com/?a=1",
@@ -152,22 +153,19 @@ async def test_a_topics_limit_holds_for_calls(bucket: Bucket) -> None:
     assert await bucket.pop_ids() == ["c"]
 
 
-@coarse
-async def test_one_that_is_put_back_is_called_at_once_or_after_a_while(
-    wheel: Bucket, clock: Clock
-) -> None:
-    await wheel.push(called("a"))
-    [popped] = await wheel.pop(CALLS)
-    await wheel.requeue(popped)
-    [popped] = await wheel.pop(CALLS)
+async def test_one_that_is_put_back_is_called_at_once_or_after_a_while(bucket: Bucket) -> None:
+    await bucket.push(called("a"))
+    [popped] = await bucket.pop(CALLS)
+    await bucket.requeue(popped)
+    [popped] = await bucket.pop(CALLS)
     assert popped.attempt == 1
-    back = Requeue("a", popped.nonce, delay_ms=HOUR_MS)
-    await wheel.store.all_of(REQUEUE, [back])
-    view = await wheel.view("a")
+    back = Requeue("a", popped.nonce, delay_ms=LATER_MS)
+    await bucket.store.all_of(REQUEUE, [back])
+    view = await bucket.view("a")
     assert (view.state, view.attempt) == ("delayed", 0)
-    clock.pass_ms(HOUR_MS)
-    await wheel.tick()
-    assert await calls(wheel) == ["a"]
+    await later()
+    await bucket.tick()
+    assert await calls(bucket) == ["a"]
 
 
 async def test_one_that_has_failed_before_is_put_back_without_counting_an_attempt(
@@ -200,12 +198,11 @@ async def test_a_subscriber_of_that_name_is_not_told_of_it(bucket: Bucket) -> No
     assert await bucket.redis.keys(bucket.key(f"subscriber_*:{NAME}")) == []
 
 
-@coarse
-async def test_counts_and_ages_take_it_in(wheel: Bucket, clock: Clock) -> None:
-    await wheel.push(called("a"))
-    clock.pass_ms(HOUR_MS)
-    counts = await wheel.counts()
-    assert (counts.ready, counts.oldest_age_ms) == (1, HOUR_MS)
+async def test_counts_and_ages_take_it_in(bucket: Bucket) -> None:
+    await bucket.push(called("a"))
+    await later()
+    counts = await bucket.counts()
+    assert (counts.ready, (counts.oldest_age_ms or 0) >= LATER_MS) == (1, True)
 
 
 async def test_it_is_listed_in_its_state(bucket: Bucket) -> None:

@@ -18,15 +18,16 @@ from tests.store.bucket import (
     ALWAYS,
     BUCKET,
     HOUR_MS,
+    LATER_MS,
     SOON_MS,
     Bucket,
     a_moment,
     job,
+    later,
     on_one_store,
     on_zset,
     with_functions,
 )
-from tests.store.turning import Clock, coarse
 from tests.waiting import until_async
 
 CALL: Final = Call(url="http://x/")
@@ -262,56 +263,52 @@ async def test_a_limit_that_is_lowered_holds_what_is_beyond_it(bucket: Bucket) -
     assert await bucket.pop_ids() == ["a3"]
 
 
-@coarse
-async def test_the_order_of_a_group_waits_for_a_retry(wheel: Bucket, clock: Clock) -> None:
-    await limit(wheel, group_order=True)
-    await wheel.push(of("a", "created"), of("a", "paid", due_ms=1), of("b", "other"))
-    held = {each.id: each for each in await wheel.pop()}
+async def test_the_order_of_a_group_waits_for_a_retry(bucket: Bucket) -> None:
+    await limit(bucket, group_order=True)
+    await bucket.push(of("a", "created"), of("a", "paid", due_ms=1), of("b", "other"))
+    held = {each.id: each for each in await bucket.pop()}
     assert held.keys() == {"paid", "other"}
-    await wheel.release("paid", nonce=held["paid"].nonce, delay_ms=1000)
-    await wheel.push(of("a", "shipped", due_ms=2))
-    assert await wheel.pop() == []
-    clock.pass_ms(1000)
-    await wheel.tick()
-    assert await wheel.pop_ids() == ["paid"]
-    assert await wheel.finish("paid") == [Code.OK]
-    assert await wheel.pop_ids() == ["shipped"]
+    await bucket.release("paid", nonce=held["paid"].nonce, delay_ms=LATER_MS)
+    await bucket.push(of("a", "shipped", due_ms=2))
+    assert await bucket.pop() == []
+    await later()
+    await bucket.tick()
+    assert await bucket.pop_ids() == ["paid"]
+    assert await bucket.finish("paid") == [Code.OK]
+    assert await bucket.pop_ids() == ["shipped"]
 
 
-async def expired(wheel: Bucket, clock: Clock) -> None:
-    clock.pass_ms(HOUR_MS)
-    await wheel.tick()
+async def expired(bucket: Bucket) -> None:
+    await later()
+    await bucket.tick()
 
 
-async def taken(wheel: Bucket, clock: Clock) -> None:
-    ahead = ALWAYS._replace(first_ms=clock.now_ms + 1000)
-    await paging.take(wheel.store, "t", ahead, 1)
+async def taken(bucket: Bucket) -> None:
+    a_second_ahead = await bucket.now_ms() + 1000
+    await paging.take(bucket.store, "t", ALWAYS._replace(first_ms=a_second_ahead), 1)
 
 
-GONE: Final[dict[str, Callable[[Bucket, Clock], Awaitable[Any]]]] = {
-    "deleted": lambda wheel, _: wheel.delete("first"),
-    "buried": lambda wheel, _: wheel.bury("first"),
+GONE: Final[dict[str, Callable[[Bucket], Awaitable[Any]]]] = {
+    "deleted": lambda bucket: bucket.delete("first"),
+    "buried": lambda bucket: bucket.bury("first"),
     "expired": expired,
     "taken": taken,
-    "replaced": lambda wheel, _: wheel.push(of("a", "first", delay_ms=HOUR_MS)),
-    "of another topic": lambda wheel, _: wheel.push(of("a", "first", topic="u")),
-    "of another group": lambda wheel, _: wheel.push(of("b", "first", delay_ms=HOUR_MS)),
-    "purged": lambda wheel, _: wheel.store.purge(0, "t", "delayed", 10),
+    "replaced": lambda bucket: bucket.push(of("a", "first", delay_ms=HOUR_MS)),
+    "of another topic": lambda bucket: bucket.push(of("a", "first", topic="u")),
+    "of another group": lambda bucket: bucket.push(of("b", "first", delay_ms=HOUR_MS)),
+    "purged": lambda bucket: bucket.store.purge(0, "t", "delayed", 10),
 }
 
 
-@coarse
 @pytest.mark.parametrize("how", GONE)
-async def test_a_retry_that_is_no_more_lets_the_others_go(
-    wheel: Bucket, clock: Clock, how: str
-) -> None:
-    await limit(wheel, group_order=True)
-    await wheel.push(of("a", "first", expire_ms=HOUR_MS), of("a", "second"))
-    held = await wheel.pop_one()
-    await wheel.release(held.id, nonce=held.nonce, delay_ms=2 * HOUR_MS)
-    assert await wheel.pop() == []
-    await GONE[how](wheel, clock)
-    assert await wheel.pop_ids() == ["second"]
+async def test_a_retry_that_is_no_more_lets_the_others_go(bucket: Bucket, how: str) -> None:
+    await limit(bucket, group_order=True)
+    await bucket.push(of("a", "first", expire_ms=LATER_MS), of("a", "second"))
+    held = await bucket.pop_one()
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
+    assert await bucket.pop() == []
+    await GONE[how](bucket)
+    assert await bucket.pop_ids() == ["second"]
 
 
 async def test_a_retry_that_is_kicked_goes_first(bucket: Bucket) -> None:

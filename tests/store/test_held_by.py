@@ -14,13 +14,14 @@ from delayqueue.store.verbs import GET
 from tests.store.bucket import (
     ALWAYS,
     HOUR_MS,
+    LATER_MS,
     Bucket,
     job,
+    later,
     on_one_store,
 )
 from tests.store.contents import snapshot
 from tests.store.test_groups import CALL, ENDS, GONE, ended_by, limit, many, of
-from tests.store.turning import Clock, coarse
 
 LIMITS: Final = ({"group_concurrency": 1}, {"group_order": True})
 
@@ -74,35 +75,29 @@ async def test_what_ends_the_reservation_ends_that_unless_the_group_waits_for_th
         assert told is None
 
 
-@coarse
-async def test_a_retry_that_is_ready_goes_first_and_holds_up_nobody(
-    wheel: Bucket, clock: Clock
-) -> None:
-    await limit(wheel, group_order=True)
-    await wheel.push(*many("a", 2))
-    held = await wheel.pop_one()
-    await wheel.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
-    assert await name_of(wheel, "a1") == "a0"
-    clock.pass_ms(HOUR_MS)
-    await wheel.tick()
-    assert await name_of(wheel, "a0") is None
-    assert await name_of(wheel, "a1") is None  # it only waits for its turn, as before
-    assert await wheel.pop_ids() == ["a0"]
-    assert await name_of(wheel, "a1") == "a0"
+async def test_a_retry_that_is_ready_goes_first_and_holds_up_nobody(bucket: Bucket) -> None:
+    await limit(bucket, group_order=True)
+    await bucket.push(*many("a", 2))
+    held = await bucket.pop_one()
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=LATER_MS)
+    assert await name_of(bucket, "a1") == "a0"
+    await later()
+    await bucket.tick()
+    assert await name_of(bucket, "a0") is None
+    assert await name_of(bucket, "a1") is None  # it only waits for its turn, as before
+    assert await bucket.pop_ids() == ["a0"]
+    assert await name_of(bucket, "a1") == "a0"
 
 
-@coarse
 @pytest.mark.parametrize("how", GONE)
-async def test_a_retry_that_is_no_more_holds_up_nobody(
-    wheel: Bucket, clock: Clock, how: str
-) -> None:
-    await limit(wheel, group_order=True)
-    await wheel.push(of("a", "first", expire_ms=HOUR_MS), of("a", "second"))
-    held = await wheel.pop_one()
-    await wheel.release(held.id, nonce=held.nonce, delay_ms=2 * HOUR_MS)
-    assert await name_of(wheel, "second") == "first"
-    await GONE[how](wheel, clock)
-    assert await name_of(wheel, "second") is None
+async def test_a_retry_that_is_no_more_holds_up_nobody(bucket: Bucket, how: str) -> None:
+    await limit(bucket, group_order=True)
+    await bucket.push(of("a", "first", expire_ms=LATER_MS), of("a", "second"))
+    held = await bucket.pop_one()
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
+    assert await name_of(bucket, "second") == "first"
+    await GONE[how](bucket)
+    assert await name_of(bucket, "second") is None
 
 
 async def test_of_several_in_hand_the_one_whose_reservation_ends_first_is_told(
@@ -132,18 +127,15 @@ async def test_without_limits_of_groups_nobody_is_held_up(bucket: Bucket) -> Non
     assert await held_by(bucket, "a1") is None
 
 
-@coarse
-async def test_a_job_of_a_worker_is_held_up_by_one_with_a_call_that_failed(
-    wheel: Bucket, clock: Clock
-) -> None:
-    await limit(wheel, group_order=True)
-    await wheel.push(of("a", "call", call=CALL), of("a", "next", call=CALL), of("a", "plain"))
-    [held] = await wheel.pop(CALLS)
-    await wheel.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
-    assert await name_of(wheel, "plain") == "call"
-    clock.pass_ms(HOUR_MS)
-    await wheel.tick()
-    views = await wheel.store.get(0, ["call", "plain", "next"])
+async def test_a_job_of_a_worker_is_held_up_by_one_with_a_call_that_failed(bucket: Bucket) -> None:
+    await limit(bucket, group_order=True)
+    await bucket.push(of("a", "call", call=CALL), of("a", "next", call=CALL), of("a", "plain"))
+    [held] = await bucket.pop(CALLS)
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=LATER_MS)
+    assert await name_of(bucket, "plain") == "call"
+    await later()
+    await bucket.tick()
+    views = await bucket.store.get(0, ["call", "plain", "next"])
     told = [view and view.held_by for view in views]
     assert told == [None, HeldBy("call", State.READY, None), None]
 

@@ -9,8 +9,7 @@ from delayqueue.answers.jobs import SubscriberResult
 from delayqueue.domain.job import Reserved
 from delayqueue.store.types import Moved, Postponement, Recording
 from delayqueue.store.verbs import POSTPONE, RECORD
-from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, a_moment, job
-from tests.store.turning import Clock, coarse
+from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, Bucket, a_moment, job, later
 
 NAMES = ("one", "two")
 
@@ -199,13 +198,12 @@ async def test_an_attempt_with_results_counts_though_it_is_put_back(bucket: Buck
     assert (await bucket.pop_one()).attempt == 2
 
 
-@coarse
-async def test_an_expired_job_ends_instead_of_being_postponed(wheel: Bucket, clock: Clock) -> None:
-    held = await reserved(wheel, expire_ms=HOUR_MS, retain_ms=HOUR_MS)
-    await record(wheel, held, "one", delay_ms=HOUR_MS)
-    clock.pass_ms(HOUR_MS)
-    await postpone(wheel, held, "one")
-    assert await wheel.state("a") == "expired"
+async def test_an_expired_job_ends_instead_of_being_postponed(bucket: Bucket) -> None:
+    held = await reserved(bucket, expire_ms=LATER_MS, retain_ms=HOUR_MS)
+    await record(bucket, held, "one", delay_ms=HOUR_MS)
+    await later()
+    await postpone(bucket, held, "one")
+    assert await bucket.state("a") == "expired"
 
 
 async def test_the_message_of_a_failure_is_cut_behind_a_whole_character(bucket: Bucket) -> None:

@@ -5,8 +5,7 @@ import pytest
 from delayqueue.errors import Code
 from delayqueue.store.types import Change, Moved
 from delayqueue.store.verbs import Release, Touch
-from tests.store.bucket import HOUR_MS, Bucket, job
-from tests.store.turning import Clock, coarse
+from tests.store.bucket import HOUR_MS, LATER_MS, Bucket, job, later
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,7 @@ async def test_a_job_without_a_schedule_waits_for_the_fallback(
     before_ms = await bucket.now_ms()
     [moved], _ = await bucket.store.release(0, [Release("a", None, delay_ms, "", 5000)])
     assert moved.time_ms is not None
-    assert before_ms <= moved.time_ms - expected_ms <= await bucket.now_ms(), reason
+    assert 0 <= moved.time_ms - before_ms - expected_ms < 1000, reason
 
 
 @pytest.mark.parametrize("delay_ms", [None, 0])
@@ -114,16 +113,13 @@ async def test_a_released_job_goes_on_with_its_schedule(bucket: Bucket) -> None:
     assert (await bucket.release("a")).time_ms is not None
 
 
-@coarse
-async def test_a_released_job_that_nobody_needs_any_more_expires(
-    wheel: Bucket, clock: Clock
-) -> None:
-    await wheel.push(job("a", expire_ms=HOUR_MS, retain_ms=HOUR_MS))
-    await wheel.pop_one()
-    clock.pass_ms(HOUR_MS)
-    released = await wheel.release("a", delay_ms=HOUR_MS, message="x", priority=7)
+async def test_a_released_job_that_nobody_needs_any_more_expires(bucket: Bucket) -> None:
+    await bucket.push(job("a", expire_ms=LATER_MS, retain_ms=HOUR_MS))
+    await bucket.pop_one()
+    await later()
+    released = await bucket.release("a", delay_ms=HOUR_MS, message="x", priority=7)
     assert released == Moved(Code.OK, None)
-    view = await wheel.view("a")
+    view = await bucket.view("a")
     assert (view.state, view.message, view.priority) == ("expired", "x", 7)
 
 
