@@ -58,7 +58,7 @@ def test_ongroup_has_no_effect_through_laravels_own_connection(server: QueueServ
         queue.limit("grouped", group_concurrency=1)
         laravel("group", "1001", "customer-7")
         laravel("group", "1002", "customer-7")
-        held = queue.pop("grouped", wait=0)
+        held = queue.pop("grouped")
         assert held is not None
         assert held.group == ""
         printed = laravel("queue:work", "beanstalkd", "--queue=grouped", "--max-jobs=1")

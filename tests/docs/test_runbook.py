@@ -43,9 +43,9 @@ def night(processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         queue.push("mail", "Hello Ann", id="mail-1")
         queue.push("mail", "Hello Ben", id="mail-2")
         queue.push("refund", "500 cents", id="R1")
-        queue.bury(queue.pop("refund", wait=1) or "none", message="no such account")
+        queue.bury(queue.pop("refund") or "none", message="no such account")
         queue.push("order", "1001", id="order-1", ttr=600)
-        queue.pop("order", wait=1)
+        queue.pop("order")
         queue.push("reminder", "make tea", id="tea", delay=7200)
     return server
 

@@ -75,7 +75,7 @@ Outcome = tuple[Sequence[Result], Change]
 HOUR_MS: Final = 3_600_000
 SOON_MS: Final = 1  # over after `a_moment`
 MOMENT_S: Final = 0.003
-LATER_MS: Final = 1500  # time enough for a call or two before, on a busy machine, too
+LATER_MS: Final = 3000  # time enough for what comes before, on a busy machine, too
 ALL_WANTED: Final = 1000
 ALWAYS: Final = Range(0, 10**13)
 

@@ -44,11 +44,11 @@ async def test_a_full_topic_that_is_held_can_be_let_go_and_drained(bucket: Bucke
 async def test_the_history_is_dropped_as_a_whole_while_the_memory_is_full(bucket: Bucket) -> None:
     history = bucket.store.history
     await history.add([Row(TopicSum.ALL, Counts(pushed=1))])
-    kept = await history.read(RINGS["3h"], None, EVERYWHERE)
     async with full(bucket):
         with pytest.raises(Unavailable):
             await history.add([Row(TopicSum.ALL, Counts(pushed=2)), Row("t", Counts(pushed=2))])
-        assert (await history.read(RINGS["3h"], None, EVERYWHERE)).steps == kept.steps
+        found = await history.read(RINGS["3h"], None, EVERYWHERE)
+        assert [step.counts for step in found.steps if step] == [Counts(pushed=1)]
 
 
 async def test_a_topic_can_be_held_while_the_memory_is_full(bucket: Bucket) -> None:

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Json = dict[str, Any]
 
+WAIT_S: Final = 60
 GONE: Final = 2
 STALE: Final = 4
 STORES: Final = ("redis", "redis_without_functions", "valkey")
@@ -108,10 +109,12 @@ class Upgraded:
         request = {"id": job_id, "receipt": self.filled.receipts[job_id]}
         return (await self.api.call(verb, request | options)).ok()
 
-    async def pop_all(self, topic: str) -> dict[str, Json]:
-        """All jobs that can be popped at once."""
+    async def pop_all(self, topic: str, least: int) -> dict[str, Json]:
+        """All jobs that can be popped at once; so many are waited for."""
         found: dict[str, Json] = {}
-        while jobs := (await self.api.pop(topic, count=100, timeout=0.1)).ok():
+        while jobs := (
+            await self.api.pop(topic, count=100, timeout=0 if len(found) >= least else WAIT_S)
+        ).ok():
             found |= {job["id"]: job for job in jobs}
         return found
 
@@ -211,7 +214,7 @@ async def test_a_tag_finds_its_jobs_in_every_state(upgraded: Upgraded) -> None:
 async def test_delayed_and_buried_jobs_can_be_kicked_and_come_whole(upgraded: Upgraded) -> None:
     ids = ["mail/all", "mail/body", "buried/by-worker", "buried/by-schedule", "buried/unseen"]
     assert (await upgraded.api.call("/kick", {"ids": ids})).ok()["count"] == len(ids)
-    popped = await upgraded.pop_all("mail,buried")
+    popped = await upgraded.pop_all("mail,buried", len(ids))
     assert popped.keys() == {*ids}
     assert popped["mail/all"]["traceparent"] == TRACE
     assert {popped[job_id]["body"] for job_id in ids[:3]} == {BODY}
@@ -224,7 +227,7 @@ async def test_delayed_and_buried_jobs_can_be_kicked_and_come_whole(upgraded: Up
 
 
 async def test_ready_jobs_come_and_those_that_are_gone_do_not(upgraded: Upgraded) -> None:
-    popped = await upgraded.pop_all("ready")
+    popped = await upgraded.pop_all("ready", 4)
     assert {i: job["body"] for i, job in popped.items()} == {
         f"ready/{n}": f"第{n}" for n in range(4)
     }
@@ -260,17 +263,17 @@ async def test_what_is_over_meanwhile_is_done_at_once(upgraded: Upgraded) -> Non
 
 async def test_pauses_and_limits_hold(upgraded: Upgraded) -> None:
     for topic, job_id in (("paused", "paused/1"), ("paused-for-hours", "paused/2")):
-        assert await upgraded.pop_all(topic) == {}
+        assert await upgraded.pop_all(topic, 0) == {}
         (await upgraded.api.call("/resume", {"topic": topic})).ok()
         assert (await upgraded.api.pop(topic)).ok()["id"] == job_id
     assert (await upgraded.topic("limited"))["reserved"] == LIMIT
-    assert await upgraded.pop_all("limited") == {}
+    assert await upgraded.pop_all("limited", 0) == {}
     held = [job_id for job_id in upgraded.filled.receipts if job_id.startswith("limited/")]
     for job_id in held:
         await upgraded.by_receipt("/finish", job_id)
-    assert len(await upgraded.pop_all("limited")) == LIMIT
+    assert len(await upgraded.pop_all("limited", LIMIT)) == LIMIT
     (await upgraded.api.call("/limit", {"topic": "slow", "rate": None})).ok()
-    assert len(await upgraded.pop_all("slow")) == 1
+    assert len(await upgraded.pop_all("slow", 1)) == 1
 
 
 async def test_subscribers_go_on_with_those_that_are_not_done(upgraded: Upgraded) -> None:
@@ -299,5 +302,5 @@ async def test_a_result_that_is_kept_goes_with_a_new_push(upgraded: Upgraded) ->
         kept = await upgraded.api.push(topic="ended", id=job_id, if_exists="fail")
         assert kept.code == 5
         (await upgraded.api.push(topic="ended", id=job_id)).ok()
-    assert len(await upgraded.pop_all("ended")) == 3
+    assert len(await upgraded.pop_all("ended", 3)) == 3
     assert (await upgraded.api.call("/purge", {"topic": "ended"})).ok() == {"count": 3}

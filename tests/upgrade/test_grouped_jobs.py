@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from delayqueue.client import Client, Job
+from delayqueue.client import Client, Job, ReservedJob
 from delayqueue.errors import Invalid, Unavailable
 from tests.earlier import LIVE_MOVES, NoSuchCommit, let_run, program_of
 from tests.processes import (
@@ -28,7 +28,7 @@ JOBS: Final = 5
 LOST: Final = "is in no index: it would never be delivered: mended"  # what the earlier fsck says of ready ones
 IN_BRACES: Final = "{{{}}}/{}"
 BUCKETS: Final = 3
-TTR_S: Final = 1
+TTR_S: Final = 600
 WAIT_S: Final = 20.0
 
 
@@ -94,12 +94,17 @@ class Versions:
         return run_program("fsck", "--repair", settings=self._settings).stdout
 
 
-@pytest.fixture
-def versions(processes: Processes, redis_server: StoreServer, tmp_path: Path) -> Versions:
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The earlier version, which is compiled once."""
     try:
-        program = program_of(LIVE_MOVES, tmp_path / "program")
+        return program_of(LIVE_MOVES, tmp_path_factory.mktemp("earlier") / "program")
     except NoSuchCommit as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def versions(processes: Processes, redis_server: StoreServer, program: Path) -> Versions:
     return Versions(processes, redis_server, program)
 
 
@@ -118,11 +123,12 @@ def fill(queue: Client, name: str = "{}/{}") -> set[str]:
         for number in range(JOBS)
     ]
     assert not [each for each in queue.push_many(jobs) if each.code]
-    held = queue.pop_many(TOPIC, count=len(jobs), wait=0)
-    while some := queue.pop_many(TOPIC, count=len(jobs), wait=0):  # of another bucket
-        held += some
-    assert {job.group for job in held} == {*GROUPS}
+    held: list[ReservedJob] = []
+    while {job.group for job in held} != {*GROUPS}:  # a pop may bring those of one bucket
+        held += queue.pop_many(TOPIC, count=len(jobs))
     queue.release(held[0], delay=1, message="not yet")
+    for job in held[1:]:
+        queue.touch(job, ttr=1)
     return {job.id for job in jobs if job.id is not None}
 
 
