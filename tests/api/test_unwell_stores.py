@@ -70,19 +70,20 @@ def a_replica(processes: Processes, _: Path) -> Unwell:
 
 
 def loading(processes: Processes, _: Path) -> Unwell:
+    """It would take two minutes."""
     store = processes.redis("--appendonly", "yes")
     with Redis(host=LOOPBACK, port=store.port) as client:
-        client.mset({f"key{n}": n for n in range(1000)})
+        client.mset({f"key{n}": os.urandom(1024) for n in range(4000)})
         client.bgrewriteaof()
         while client.info("persistence")["aof_rewrite_in_progress"]:
             time.sleep(0.01)
         client.config_set("appendfsync", "always")
         client.set("last", 1)
     store.kill()
-    slowly = ("--key-load-delay", "1500", "--loading-process-events-interval-bytes", "1024")
+    slowly = ("--key-load-delay", "30000", "--loading-process-events-interval-bytes", "1024")
     store._command += slowly
     store.launch()
-    return _of(store, lambda: None)
+    return _of(store, lambda: _ask(store, "CONFIG", "SET", "key-load-delay", 0))
 
 
 def without_a_cluster(processes: Processes, _: Path) -> Unwell:
