@@ -59,7 +59,7 @@ def id_in(buckets: set[int], word: str) -> str:
 
 
 def readiness(server: Process) -> Any:
-    with urllib.request.urlopen(f"http://{server.address}/readyz", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://{server.address}/readyz", timeout=60) as answer:
         return json.load(answer)["data"]
 
 
