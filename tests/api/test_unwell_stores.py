@@ -173,7 +173,7 @@ async def test_a_server_starts_on_a_store_that_is_not_well_and_goes_on_when_it_i
     await until(lambda: server.probe("/healthz") == OK_STATUS, within_s=START_S)
     assert server.probe("/readyz") == SERVICE_UNAVAILABLE
     await until(lambda: UNWELL[state] in readiness(server))
-    assert UNTIL_THEN in server.logged()
+    await until(lambda: UNTIL_THEN in server.logged())
     async with open_api(server.url) as api:
         (await api.push(topic=topic, id=topic, delay=0)).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
         unwell.heal()
