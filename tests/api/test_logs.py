@@ -50,7 +50,6 @@ async def test_each_request_is_one_line(logging_server: QueueServer, logged_api:
     (await logged_api.request("POST", f"/{FORGED}?token={STOLEN}")).refused(status=404)
     async with logged_api.session.get(f"{logged_api.url}/docs") as page:
         assert page.status == 200
-    await until(lambda: len(requests(logging_server)) >= before + 4)
     new = requests(logging_server)[before:]
     assert [(each["method"], each["status"], each["code"]) for each in new] == [
         ("POST", 200, 0),
@@ -93,7 +92,6 @@ async def test_no_body_and_no_token_is_logged(logging_server: QueueServer, logge
 async def test_a_sane_request_id_comes_back_and_is_logged(
     logging_server: QueueServer, sent: str, echoed: str | None
 ) -> None:
-    before = len(requests(logging_server))
     reader, writer = await asyncio.open_connection(LOOPBACK, logging_server.port)
     head = f"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: {sent}\r\nConnection: close\r\n\r\n"
     writer.write(head.encode())
@@ -102,7 +100,6 @@ async def test_a_sane_request_id_comes_back_and_is_logged(
     back = [line[14:] for line in answer.split("\r\n") if line.startswith("X-Request-Id: ")]
     assert back == ([] if echoed is None else [echoed])
     if "200 OK" in answer:  # aiohttp itself refuses some
-        await until(lambda: len(requests(logging_server)) > before)
         assert requests(logging_server)[-1]["request"] == (echoed or "-")
 
 
