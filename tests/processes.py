@@ -26,7 +26,7 @@ from tests.forkserver import Forked, ForkServer
 
 REPOSITORY: Final = Path(__file__).parent.parent
 LOOPBACK: Final = "127.0.0.1"
-START_S: Final = 60.0  # a busy machine takes its time
+START_S: Final = 180.0  # a busy machine takes its time
 STOP_S: Final = 30.0
 POLL_S: Final = 0.01
 TAIL_LINES: Final = 40

@@ -145,11 +145,11 @@ def _prepare_loop() -> Signals:
     loop.set_exception_handler(log_unheard)
     loop.add_signal_handler(signal.SIGTERM, signals.stop.set)
     loop.add_signal_handler(signal.SIGINT, signals.stop.set)
-    loop.add_signal_handler(signal.SIGHUP, signals.reload.set)
+    # the loop would let it end the process for a moment, when it does not handle it any more
+    signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(signals.reload.set))
     return signals
 
 
 def _ignore_reload() -> None:
-    """Ignore SIGHUP from now on: as soon as the loop does not handle it any more, it would end the process."""
-    asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
+    """Ignore SIGHUP from now on."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -157,8 +157,8 @@ async def test_waiting_polls_survive_an_outage(
     begin: Callable[[StoreServer], Callable[[], None]],
 ) -> None:
     """One poll gets the job that became due meanwhile, the other one a job that is pushed afterwards."""
-    polls = [await waiting_poll(mortal_api, topic, timeout=25) for _ in range(2)]
-    during = await push_due_in(mortal_api, 3, topic=topic, id=f"{topic}/during")
+    polls = [await waiting_poll(mortal_api, topic, timeout=90) for _ in range(2)]
+    during = await push_due_in(mortal_api, 5, topic=topic, id=f"{topic}/during")
     end = begin(mortal_store)
     try:
         await until(lambda: time.time() > during.due_s)

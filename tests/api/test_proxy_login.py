@@ -91,6 +91,7 @@ async def test_the_log_and_the_history_name_the_user(server: QueueServer) -> Non
     page = {"X-Admin-Page": "yes"}
     async with coming_from(server, PROXY, ALICE | page) as alice:
         (await alice.call("/pause", {"topic": "logins"})).ok()
+    await until(lambda: "page: pause" in server.logged())
     [line] = [line for line in server.logged().splitlines() if "page: pause" in line]
     assert f"by admin+view user alice from {PROXY}: 1 done, code 0" in line
 

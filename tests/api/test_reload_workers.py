@@ -35,10 +35,7 @@ def made(processes: Processes, redis_server: StoreServer) -> Iterator[QueueServe
 async def many(made: QueueServer) -> Reloading:
     """A server of several processes, with its first settings and an empty log."""
     reloading = Reloading(made, WORKERS, "")
-    await reloading.all_serve()
-    reloading.write(TOKENS)
-    await until_async(lambda: all_answer(reloading, OLD, OK))
-    reloading.forget()
+    await reloading.begin(TOKENS)
     return reloading
 
 

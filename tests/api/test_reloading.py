@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -32,6 +31,7 @@ NEW: Final = "new-new-new-new-new"
 CALLS: Final = 20  # each on its own connection: the kernel spreads them over the workers
 START_S: Final = 180.0  # of a worker, on a busy machine
 REFUSED: Final = "not reloaded, the previous settings stay"
+AS_JSON: Final = '"message": "reloaded: '
 
 
 class Reloading:
@@ -40,6 +40,7 @@ class Reloading:
     def __init__(self, server: QueueServer, workers: int, head: str) -> None:
         self.server = server
         self.workers = workers
+        self.processes = workers + (workers > 1)
         self.file = server.home / "delay-queue.conf"
         self._head = head
         self._read = 0  # bytes of the log that belong to earlier tests
@@ -54,8 +55,7 @@ class Reloading:
         """Write this into the file, and wait until all processes know it."""
         known = self.count("reloaded: ")
         self.write(text)
-        processes = self.workers + (self.workers > 1)
-        await until(lambda: self.count("reloaded: ") >= known + processes)
+        await until(lambda: self.count("reloaded: ") >= known + self.processes)
 
     def write(self, text: str) -> None:
         """Write this into the file, and signal the server."""
@@ -66,8 +66,13 @@ class Reloading:
         """How often it is in the log of this test."""
         return self.server.log.read_bytes()[self._read :].count(text.encode())
 
-    def forget(self) -> None:
-        """Begin the log of another test."""
+    async def begin(self, text: str) -> None:
+        """Put these settings in force, and begin the log of another test: all of the one before is written then."""
+        await self.all_serve()
+        known = self.count(AS_JSON)
+        self.write(f"{text}log_format = json\n")
+        await until(lambda: self.count(AS_JSON) >= known + self.processes)
+        await self.change(text)
         self._read = self.server.log.stat().st_size
 
     async def codes(self, token: str) -> set[int]:
@@ -103,14 +108,7 @@ def shared(
 @pytest.fixture
 async def reloading(shared: Reloading) -> Reloading:
     """The same, with its first settings and an empty log."""
-    await shared.all_serve()
-    token = secrets.token_hex(10)
-    shared.write(f"auth_tokens = admin:{token}\n")
-    await until_async(
-        lambda: admits(shared, token)
-    )  # so no process has yet to reload what was before
-    await shared.change(f"auth_tokens = admin:{OLD}\n")
-    shared.forget()
+    await shared.begin(f"auth_tokens = admin:{OLD}\n")
     return shared
 
 
@@ -188,10 +186,6 @@ async def test_settings_are_shown_as_they_are_in_force(reloading: Reloading) -> 
     async with open_api(reloading.server.url, OLD) as api:
         settings = (await api.call("/stats", {})).ok()["settings"]
     assert (settings["language"], settings["max_polls"]) == ("en", "20000")
-
-
-async def admits(reloading: Reloading, token: str) -> bool:
-    return await reloading.codes(token) == {OK}
 
 
 async def test_who_has_one_of_the_first_tokens_needs_no_loopback(

@@ -12,7 +12,7 @@ from tests.processes import LOOPBACK, Processes, QueueServer, run_program
 from tests.waiting import until, until_async
 
 TIMEOUT_S: Final = 0.4
-SLACK_S: Final = 4.3  # for a busy machine; less than a store may be silent for
+TOO_FEW: Final = "存储不可用：跟随的副本太少"  # and not: it does not answer
 ASKED: Final[dict[str, Any]] = {
     "durability": "replica",
     "redis__replica_timeout": round(TIMEOUT_S * 1000),
@@ -48,8 +48,8 @@ async def test_while_a_replica_hangs_a_push_is_in_doubt_and_stays_one_job_when_i
         replica.freeze()
         since_s = time.monotonic()
         refused = await api.push(topic="t", id="1")
-        assert (refused.status, refused.code) == (503, UNAVAILABLE)
-        assert TIMEOUT_S <= time.monotonic() - since_s < TIMEOUT_S + SLACK_S
+        assert refused.refused(UNAVAILABLE, 503).startswith(TOO_FEW)
+        assert time.monotonic() - since_s >= TIMEOUT_S
         replica.thaw()
         await until(lambda: _ready(server) is None)
         await until_async(partial(_is_taken, api, "1"))
@@ -68,7 +68,7 @@ def _follow(port: int) -> tuple[str, str]:
 
 
 def _ready(server: QueueServer) -> Any:
-    with urllib.request.urlopen(f"{server.url}/readyz", timeout=5) as answer:
+    with urllib.request.urlopen(f"{server.url}/readyz", timeout=60) as answer:
         return json.load(answer)["data"]
 
 

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from faults.load import running
-from tests.api.jobs import waiting_poll
+from tests.api.test_end_waits import waiting
 from tests.api_client import open_api
 from tests.processes import LOOPBACK, START_S, Processes, QueueServer, StoreServer
 from tests.waiting import until
@@ -37,9 +37,9 @@ async def test_waiting_polls_get_an_empty_answer_and_the_server_ends(
     async with open_api(ending_server.url) as api:
         polls = [asyncio.create_task(api.pop(topic, timeout=60)) for _ in range(POLLS)]
         counting = [asyncio.create_task(api.pop(topic, timeout=60, count=5)) for _ in range(POLLS)]
-        polls.append(await waiting_poll(api, topic, timeout=60))
+        await waiting(api, 2 * POLLS)
         ending_server.send(signal_number)
-        assert [(await poll).ok() for poll in polls] == [None] * (POLLS + 1)
+        assert [(await poll).ok() for poll in polls] == [None] * POLLS
         assert [(await poll).ok() for poll in counting] == [[]] * POLLS
         await until(lambda: ending_server.exit_status() is not None, within_s=EXIT_S)
 
@@ -107,7 +107,8 @@ async def test_further_signals_while_it_stops_change_nothing(
     store = processes.redis()
     server = processes.server(store, workers=workers)
     async with open_api(server.url) as api:
-        poll = await waiting_poll(api, topic, timeout=60)
+        poll = asyncio.create_task(api.pop(topic, timeout=60))
+        await waiting(api, 1)
         store.freeze()  # so that the stop takes a while
         server.send(signal.SIGTERM)
         await until(lambda: "stopping" in server.logged())
@@ -134,7 +135,8 @@ async def test_the_server_ends_while_redis_is_frozen(processes: Processes, topic
     store = processes.redis()
     server = processes.server(store)
     async with open_api(server.url) as api:
-        poll = await waiting_poll(api, topic, timeout=60)
+        poll = asyncio.create_task(api.pop(topic, timeout=60))
+        await waiting(api, 1)
         store.freeze()
         server.send(signal.SIGTERM)
         assert (await poll).data is None

@@ -70,19 +70,20 @@ def a_replica(processes: Processes, _: Path) -> Unwell:
 
 
 def loading(processes: Processes, _: Path) -> Unwell:
+    """It would take two minutes."""
     store = processes.redis("--appendonly", "yes")
     with Redis(host=LOOPBACK, port=store.port) as client:
-        client.mset({f"key{n}": n for n in range(1000)})
+        client.mset({f"key{n}": os.urandom(1024) for n in range(4000)})
         client.bgrewriteaof()
         while client.info("persistence")["aof_rewrite_in_progress"]:
             time.sleep(0.01)
         client.config_set("appendfsync", "always")
         client.set("last", 1)
     store.kill()
-    slowly = ("--key-load-delay", "1500", "--loading-process-events-interval-bytes", "1024")
+    slowly = ("--key-load-delay", "30000", "--loading-process-events-interval-bytes", "1024")
     store._command += slowly
     store.launch()
-    return _of(store, lambda: None)
+    return _of(store, lambda: _ask(store, "CONFIG", "SET", "key-load-delay", 0))
 
 
 def without_a_cluster(processes: Processes, _: Path) -> Unwell:
@@ -172,7 +173,7 @@ async def test_a_server_starts_on_a_store_that_is_not_well_and_goes_on_when_it_i
     await until(lambda: server.probe("/healthz") == OK_STATUS, within_s=START_S)
     assert server.probe("/readyz") == SERVICE_UNAVAILABLE
     await until(lambda: UNWELL[state] in readiness(server))
-    assert UNTIL_THEN in server.logged()
+    await until(lambda: UNTIL_THEN in server.logged())
     async with open_api(server.url) as api:
         (await api.push(topic=topic, id=topic, delay=0)).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
         unwell.heal()

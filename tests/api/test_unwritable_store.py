@@ -99,7 +99,7 @@ async def test_a_store_that_takes_no_new_jobs_is_named_in_one_sentence_wherever_
     looked = run_program("fsck", settings=settings | {"log_level": "error"})
     assert (looked.returncode, looked.stderr) == (0, "")
     assert looked.stdout.endswith("all is whole\n")
-    assert f"ERROR delayqueue.store.watch: {sentence}" in server.logged()
+    await until(lambda: f"ERROR delayqueue.store.watch: {sentence}" in server.logged())
     if trouble is full_memory:  # consumers go on, and so does a server that starts
         server.stop()
         server.start()
@@ -122,7 +122,7 @@ async def test_a_command_that_the_store_refuses_us_is_named_wherever_somebody_lo
         await until(lambda: readiness(server).startswith(sentence))
         said = (await api.push(topic="t", id="a")).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
         assert said == sentence
-    assert f"ERROR delayqueue.store.watch: {sentence}" in server.logged()
+    await until(lambda: f"ERROR delayqueue.store.watch: {sentence}" in server.logged())
     checked = run_program("check", settings=store.settings(0))
     assert (checked.returncode, checked.stdout) == (1, "ok: settings\n")
     assert checked.stderr == f"delay-queue: {sentence}\n"

@@ -133,7 +133,7 @@ async def test_a_store_that_was_emptied_is_named_until_somebody_says_that_it_is_
             checked = run_program("check", settings=store.settings(0) | {"bucket_size": BUCKETS})
             assert f"warning: {said}\n" in checked.stdout
             (await other.call("/accept-store", {})).ok()  # as the command does
-            assert "accepted as new, by anybody from 127.0.0.1" in later.logged()
+            await until(lambda: "accepted as new, by anybody from 127.0.0.1" in later.logged())
             assert await emptied(other) == []
             await until_async(lambda: is_not_named(api))
         later.stop()
@@ -141,8 +141,8 @@ async def test_a_store_that_was_emptied_is_named_until_somebody_says_that_it_is_
         async with open_api(later.url) as other:
             await until_async(lambda: is_writable(other, 1))
             assert await emptied(other) == []
+        await until(lambda: f"no longer: {said}" in server.logged())
         assert f"ERROR delayqueue.store.watch: {said}" in server.logged()
-        assert f"no longer: {said}" in server.logged()
         later.close()
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 import pytest
@@ -63,12 +63,15 @@ class Installation:
 
 
 @pytest.fixture
-async def ours(processes: Processes, redis_server: StoreServer) -> Installation:
+async def ours(processes: Processes, redis_server: StoreServer) -> AsyncIterator[Installation]:
+    """Its servers end with the test."""
+    before = processes.count
     ours = Installation(processes, redis_server)
     async with open_api(ours.server.url) as api:
         jobs = [{"topic": "t", "id": f"job-{n}", "delay": 3600, "ttr": 60} for n in range(JOBS)]
         (await api.push_all(jobs)).ok()
-    return ours
+    yield ours
+    processes.close(before)
 
 
 async def test_the_server_goes_on_with_another_number_of_buckets(ours: Installation) -> None:

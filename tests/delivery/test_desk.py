@@ -27,7 +27,7 @@ async def test_a_trial_calls_the_url_with_a_marked_job_and_changes_nothing(shop:
     assert call.headers["delay-queue-trial"] == "1"
     sent = json.loads(call.body)
     assert (sent["body"], sent["trial"], sent["id"][:6]) == ("排队", True, "trial-")
-    assert 0 < tried.pop("took") < 5
+    assert 0 < tried.pop("took") < 30
     assert tried == {"succeeded": True, "status": 200, "message": "200 success"}
     gone = (await shop.api.call("/try-subscriber", {"name": name})).ok()
     assert (gone["succeeded"], gone["status"]) == (False, 410)

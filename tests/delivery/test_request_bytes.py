@@ -179,6 +179,6 @@ async def test_subscribers_and_trials_call_the_same_bytes(shop: Shop, raw: RawRe
 
 async def call(url: str) -> None:
     async with Webhooks.open(AddressGuard([HERE])) as webhooks:
-        subscriber = Subscriber(name="s", topic="t", url=url, timeout_ms=5000)
+        subscriber = Subscriber(name="s", topic="t", url=url, timeout_ms=60_000)
         outcome = await webhooks.call(subscriber, Event("t", "j", b"{}", 1, "", 0, 1000, None))
     assert outcome.succeeded, outcome.message

@@ -1,5 +1,6 @@
 """How many calls of the store a delivery takes."""
 
+import time
 from collections import Counter
 
 from tests.api_client import Api, open_api
@@ -31,17 +32,17 @@ async def test_a_job_of_one_subscriber_takes_a_pop_and_a_record(
         await shop.subscribe("one", concurrency=5)
         await shop.push("first", retain=0)
         await until_async(lambda: has_recorded(api, Counter(), 1))
-        before = await calls(api)
+        before, began_s = await calls(api), time.monotonic()
         for number in range(1, JOBS + 1):
             await shop.push(f"job-{number}", retain=0)
             await until(lambda number=number: len(receiver.calls) == 1 + number)  # type: ignore[misc]
         await until_async(lambda: is_empty(api, topic))
-        took = await calls(api) - before
+        took, passed_s = await calls(api) - before, time.monotonic() - began_s
     # on a busy machine two jobs share a call now and then
     assert 0.7 * JOBS <= took["record"] <= JOBS
     assert took["finish"] == 0
-    assert 0.7 * JOBS <= took["pop"] < 1.5 * JOBS
-    assert took["registered"] < 0.5 * JOBS
+    assert 0.7 * JOBS <= took["pop"] < 1.2 * JOBS + 2 * passed_s
+    assert took["registered"] < 5 + 3 * passed_s
 
 
 async def is_empty(api: Api, topic: str) -> bool:

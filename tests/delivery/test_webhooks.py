@@ -42,7 +42,7 @@ async def call(
 ) -> WebhookOutcome:
     """The outcome of one call."""
     async with Webhooks.open(AddressGuard([HERE] if allowed else [])) as webhooks:
-        settings: dict[str, Any] = {"name": "s", "topic": "t", "url": url, "timeout_ms": 5000}
+        settings: dict[str, Any] = {"name": "s", "topic": "t", "url": url, "timeout_ms": 60_000}
         return await webhooks.call(Subscriber(**settings | given), event or job())
 
 
@@ -343,9 +343,9 @@ async def test_calls_share_a_lookup_that_hangs_and_others_go_on(
         for _ in range(2):
             hanging = [webhooks.call(to("hangs.example", 100), job()) for _ in range(20)]
             assert not any(outcome.succeeded for outcome in await asyncio.gather(*hanging))
-        assert (await webhooks.call(to("other.example", 5000), job())).succeeded
+        assert (await webhooks.call(to("other.example", 60_000), job())).succeeded
         assert lookups.asked == ["hangs.example", "other.example"]
-        waiting = asyncio.create_task(webhooks.call(to("hangs.example", 5000), job()))
+        waiting = asyncio.create_task(webhooks.call(to("hangs.example", 60_000), job()))
         await until(lambda: begun.count("hangs.example") == 41)
         lookups.answer.set()
         assert (await waiting).succeeded

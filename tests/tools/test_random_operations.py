@@ -12,7 +12,7 @@ from faults.bed import Bed
 from faults.scenarios.random_operations import random_operations
 from tests.processes import REPOSITORY
 
-SECONDS: Final = 20.0  # it stops as soon as something is found
+SECONDS: Final = 120.0  # it stops as soon as something is found
 SCRIPTS: Final = "delayqueue/store/scripts"
 
 OFTEN: Final = "a job that ends keeps its place"  # who finds this finds the others, too
