@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import signal
 import socket
 from itertools import product
 from typing import Final
@@ -10,8 +11,10 @@ import pytest
 
 from tests.api.dialogue import post
 from tests.api_client import FORBIDDEN, OK, Api, open_api
+from tests.figures import scrape
 from tests.hangups import reset
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port
+from tests.waiting import until, until_async
 
 RESETS: Final = 150
 # from a block reserved for documentation; nothing is sent there
@@ -46,6 +49,33 @@ async def test_protected_mode_refuses_strangers_and_serves_this_machine(
         by_proxy = await local.call("/get", {"id": "a"}, {"X-Forwarded-For": LOOPBACK})
         assert "X-Forwarded-For" in by_proxy.refused(FORBIDDEN, status=403)
     assert f":{port}, clients on this machine only (protected_mode = yes)" in server.logged()
+
+
+async def test_a_stranger_that_waits_gets_no_job_once_protected_mode_is_on(
+    processes: Processes, redis_server: StoreServer, own_address: str, topic: str
+) -> None:
+    address = f"0.0.0.0:{(port := free_port())}"
+    server = processes.configured("protected_mode = no\n", redis_server, bind_address=address)
+    server.start()
+    async with (
+        open_api(f"http://{own_address}:{port}") as stranger,
+        open_api(f"http://{LOOPBACK}:{port}") as local,
+    ):
+
+        async def waits() -> bool:
+            return (await scrape(local)).sum("delayqueue_waiting_polls") == 1
+
+        async def is_ready() -> bool:
+            return bool((await local.get("a")).ok()["state"] == "ready")
+
+        poll = asyncio.create_task(stranger.pop(topic, timeout=60))
+        await until_async(waits)
+        (server.home / "delay-queue.conf").write_text("protected_mode = yes\n", encoding="utf-8")
+        server.send(signal.SIGHUP)
+        await until(lambda: "reloaded: " in server.logged())
+        (await local.push(topic=topic, id="a", delay=0, body="secret")).ok()
+        assert "protected_mode" in (await poll).refused(FORBIDDEN, status=403)
+        await until_async(is_ready)
 
 
 async def push_and_reset(address: str, port: int, topic: str, after_s: float) -> None:

@@ -58,6 +58,19 @@ async def test_the_proxy_says_who_a_user_is(server: QueueServer) -> None:
         assert "user 王小明 has the roles view" in answer.refused(FORBIDDEN, status=403)
 
 
+async def test_the_same_header_from_elsewhere_is_refused(server: QueueServer) -> None:
+    claims = [ALICE, {"Remote-User": "alice"}, {"Remote-Groups": "ops"}]
+    for claim in claims:
+        forwarded = {"X-Forwarded-For": PROXY, "Authorization": f"Bearer {TOKEN}"}
+        async with coming_from(server, LOOPBACK, claim | forwarded) as other:
+            for path in ("/topics", "/pop", "/whoami"):
+                message = (await other.call(path, {"topic": "t"})).refused(FORBIDDEN, status=403)
+                assert f"refused from {LOOPBACK}, which is not in proxy_allow" in message
+            chinese = await other.call("/whoami", {}, {"Accept-Language": "zh"})
+            assert "不在 proxy_allow 中" in chinese.refused(FORBIDDEN, status=403)
+            (await other.request("GET", "/healthz")).ok()
+
+
 ODD: Final = [
     (["Remote-User: a", "Remote-User: a"], 403, "even two that say the same"),
     (["Remote-User: alice", "Remote-User: root"], 403, "two, of which the proxy set one"),
