@@ -233,7 +233,7 @@ async def test_what_is_reached_is_read_again(
         assert await wire.ask(b"use a") == b"NOT_FOUND\r\n"
         await changed(server, f"{head}\nauth_tokens = admin:{TOKEN}\n", "settings stay: ")
         assert await wire.ask(b"use a") == b"NOT_FOUND\r\n"
-    assert "name in beanstalk_topics" in server.logged()
+    await until(lambda: "name in beanstalk_topics" in server.logged())
     server.close()
 
 

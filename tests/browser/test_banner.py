@@ -10,6 +10,7 @@ from redis import Redis
 
 from tests.browser.conftest import IN_BOTH, Admin
 from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
+from tests.waiting import wait_until
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"  # in the zone of the browser, so without one
 PAGES = ("", "servers", "topics", "push")
@@ -83,7 +84,7 @@ def test_a_store_that_was_emptied_is_said_to_be_new_with_a_button(
     shot(admin, "emptied-ask")
     admin.agree("Yes, it is new")
     expect(banner).to_have_count(0)
-    assert "page: accept-store {}" in own_server.logged()
+    wait_until(lambda: "page: accept-store {}" in own_server.logged())
 
 
 @IN_BOTH
