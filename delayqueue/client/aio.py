@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any, Final, Self, TypeVar, cast
 
 from delayqueue.client import tracing
@@ -17,6 +18,7 @@ from delayqueue.keepalive import keep_alive
 T = TypeVar("T")
 
 HAPPY_EYEBALLS_S: Final = 0.25  # before the next address of a host is tried, too (RFC 8305)
+ADDRESS: Final = re.compile(r"[0-9.]+|.*:.*")  # no name
 
 
 class AsyncClient(BaseClient, Verbs):
@@ -120,7 +122,9 @@ class AsyncClient(BaseClient, Verbs):
             loop = asyncio.get_running_loop()
             address = self._address
             options: dict[str, Any] = {}
-            if isinstance(loop, asyncio.BaseEventLoop):  # uvloop's has no such option
+            # Uvloop's has no such option. An address needs no race, whose cancellation can leave its socket open:
+            # asyncio forgets it.
+            if isinstance(loop, asyncio.BaseEventLoop) and not ADDRESS.fullmatch(address.host):
                 options["happy_eyeballs_delay"] = HAPPY_EYEBALLS_S
             _, connection = await loop.create_connection(
                 _Connection, address.host, address.port, ssl=self._tls, **options

@@ -177,33 +177,33 @@ class DueOrder:
     ) -> tuple[list[Found], Part]:
         """The jobs of a section after a position: at least the first `limit`, if there are that many; and the section.
 
-        They are in order.
+        They are in order. All states are asked for at once: a job that changed its state between two calls would be in
+        neither.
         """
-        found: dict[tuple[int, bytes], Found] = {}
-        windows = dict(part.windows)
-        for state in self._states:
-            buckets = [
-                bucket
-                for bucket in self._buckets
-                if bucket not in self.away and (part.number == 0 or (bucket, state) in windows)
-            ]
-            answers = await asyncio.gather(
-                *(
-                    self._read(bucket, state, windows.get((bucket, state), EMPTY), behind)
-                    for bucket in buckets
-                )
-            )
-            for bucket, (jobs, window) in zip(buckets, answers, strict=True):
-                found.update(((job.bucket, job.position.id), job) for job in jobs)
-                windows[bucket, state] = window
-        read = Part(part.number, windows)
-        if read.is_last and self._has_delayed:
-            buckets = [bucket for bucket in self._buckets if bucket not in self.away]
-            for page in await asyncio.gather(
+        buckets = [bucket for bucket in self._buckets if bucket not in self.away]
+        asked = [
+            (bucket, state)
+            for bucket in buckets
+            for state in self._states
+            if part.number == 0 or (bucket, state) in part.windows
+        ]
+        delayed, answers = await asyncio.gather(
+            asyncio.gather(
                 *(self._find(bucket, DELAYED, behind, limit) for bucket in buckets)
-            ):
-                found.update(((job.bucket, job.position.id), job) for job in page.jobs)
-        return sorted(found.values()), read
+                if self._has_delayed
+                else ()
+            ),
+            asyncio.gather(
+                *(self._read(*one, part.windows.get(one, EMPTY), behind) for one in asked)
+            ),
+        )
+        windows = dict(zip(asked, (window for _, window in answers), strict=True))
+        read = Part(part.number, {**part.windows, **windows})
+        found = [jobs for jobs, _ in answers]
+        if read.is_last:
+            found += [page.jobs for page in delayed]
+        one_each = {(job.bucket, job.position.id): job for jobs in found for job in jobs}
+        return sorted(one_each.values()), read
 
     async def _read(
         self, bucket: int, state: str, window: Window, behind: Position | None

@@ -309,7 +309,8 @@ async def states(api: Api, ids: Iterable[str]) -> set[str]:
 
 
 async def changed(server: QueueServer, text: str, said: str) -> None:
-    """Write this into its file, and wait until the log confirms it."""
+    """Write this into its file, and wait until the log confirms it once more."""
+    before = server.logged().count(said)
     (server.home / "delay-queue.conf").write_text(text, encoding="utf-8")
     server.send(signal.SIGHUP)
-    await until(lambda: said in server.logged())
+    await until(lambda: server.logged().count(said) > before)

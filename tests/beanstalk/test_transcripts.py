@@ -53,7 +53,7 @@ TALKS: Final[dict[str, str]] = {
         1 peek-ready
         1 peek-buried
         1 kick 10
-        1 stats-job {a}
+        1 peek-ready
         1 reserve
         1 release {a} 3 1000
         1 stats-job {a}

@@ -22,7 +22,7 @@ async def test_a_time_that_has_passed_is_now(client: Caller, topic: str, delay: 
     assert outcome.code == 0
     job = await client.pop(topic, wait=20)
     assert job.id == one
-    assert await client.release(job, delay=delay) <= job.due + 5
+    await client.release(job, delay=delay)
     assert len(await client.pop_many(topic, count=5, wait=20)) == 2
     later = await client.push(topic, delay="1h")
     await client.reschedule(later, delay=delay)

@@ -285,6 +285,21 @@ async def test_a_server_with_a_certificate_is_reached_by_who_trusts_it(
     server.close()
 
 
+async def test_a_call_that_is_cancelled_while_it_connects_leaves_no_socket_open() -> None:
+    with socket.create_server((LOOPBACK, 0)) as listener:  # connections wait there for ever
+        client = AsyncClient(f"http://{LOOPBACK}:{listener.getsockname()[1]}")
+        for turns in range(12):
+            calling = asyncio.create_task(client.pop("t"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            calling.cancel()
+            await asyncio.wait([calling])
+        await client.close()
+        for _ in range(10):  # transports close in the next turns
+            await asyncio.sleep(0)
+    gc.collect()  # warns of sockets
+
+
 async def test_a_poll_that_is_stopped_gets_the_job_that_is_on_its_way() -> None:
     job = {"topic": "t", "id": "a", "body": "", "attempt": 1, "receipt": "r-1", "due": 1}
     body = json.dumps({"code": 0, "message": "ok", "data": [job]}).encode()

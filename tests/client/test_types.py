@@ -71,9 +71,13 @@ def test_pyright_knows_the_type_of_everything_that_can_be_imported() -> None:
     ] == []
 
 
-def test_jedi_completes_a_program_that_was_ported() -> None:
+def test_jedi_completes_a_program_that_was_ported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What notebooks, and editors without pyright, complete with."""
     jedi = pytest.importorskip("jedi")
+    # else it reads files that another run of the tests has half written
+    monkeypatch.setattr(jedi.settings, "cache_directory", str(tmp_path))
     program = (REPOSITORY / "examples" / "task-queues" / "closing.py").read_text("utf-8")
     project = jedi.Project(REPOSITORY)
     completed = {}

@@ -31,7 +31,7 @@ from tests.processes import (
     StoreServer,
     fork_server,
 )
-from tests.waiting import until, until_async
+from tests.waiting import PATIENCE_S, until, until_async
 
 STOP_S: Final = 30.0
 NOWHERE: Final = Path(os.devnull)  # for what it prints
@@ -333,7 +333,7 @@ async def test_every_job_is_finished_or_buried_whatever_fails(
     with ExitStack() as workers:
         for _ in range(WORKERS):
             workers.enter_context(working(server, trace))
-        await until_async(ended, within_s=30 + JOBS / 100)
+        await until_async(ended, within_s=PATIENCE_S + JOBS / 100)
     left = [
         job for batch in batches(jobs) for job in await queue.get_many([one.id for one in batch])
     ]
@@ -497,7 +497,7 @@ async def test_jobs_that_end_while_the_server_is_away_are_reported_when_it_is_ba
         failing = Job(topic="steered", body="fail", retry=[0.1], ttr=60)
         await queue.push_many(jobs)
         with working(server, trace):
-            await until(lambda: len(trace.lines()) == 5)
+            await until(lambda: len(trace.lines()) >= 5)
             server.kill()
             await until(lambda: len(trace.lines()) == 10)
             await asyncio.sleep(1.5)  # longer than clients retry

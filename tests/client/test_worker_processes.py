@@ -201,7 +201,7 @@ async def test_a_port_that_is_taken_is_said(
     port = int(server.url.rpartition(":")[2])
     options = "--health", f"127.0.0.1:{port}", "--processes", processes
     with workers(server, tmp_path, topic, *options) as process:
-        assert process.wait(STOP_S) == 2
+        assert process.wait(STARTS_S) == 2
     log = (tmp_path / "log").read_text("utf-8")
     assert f"--health 127.0.0.1:{port}: Address already in use" in log
     assert "Traceback" not in log

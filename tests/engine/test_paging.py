@@ -6,7 +6,7 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -15,6 +15,7 @@ from delayqueue.domain.job import MAX_ID_BYTES, Reserved
 from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import Code, Invalid
 from delayqueue.store import listings
+from delayqueue.store.bucket import Bucket
 from delayqueue.store.listings import Wanted
 from delayqueue.store.paging import write_cursor
 from delayqueue.store.store import Store
@@ -215,6 +216,22 @@ async def test_jobs_that_become_due_meanwhile_are_on_pages(ours: Installation, t
             await crowd._store.bucket(bucket).tick()
 
     assert {each.id for each in waiting} - await seen_if(crowd.queue, turn, come_due) == set()
+
+
+async def test_a_job_that_becomes_ready_while_a_page_is_read_is_on_it(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, run = all_jobs(ours.server()), Bucket.run
+    await queue.push_many([job("moves", delay_ms=HOUR_MS)])
+
+    async def run_and_kick(*call: Any) -> Any:
+        answer = await run(*call)
+        await queue.kick(["moves"])
+        return answer
+
+    monkeypatch.setattr(Bucket, "run", run_and_kick)
+    jobs, _ = await queue.listings.list_jobs(OF_TOPIC, 4, "")
+    assert [each.id for each in jobs] == ["moves"]
 
 
 async def test_a_failover_at_any_page_hides_no_ready_job(ours: Installation) -> None:

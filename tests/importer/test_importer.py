@@ -31,17 +31,20 @@ MOST_POPPED = 100
 async def running(move: Move, consumers: int = 0) -> AsyncIterator[None]:
     """The old server's timers tick, and this many consumers pop and finish.
 
-    A flag stops them: a cancellation can get lost in redis-py.
+    A flag stops them: a cancellation can get lost in redis-py. On a busy machine, the server only stumbles: it is not
+    taken for dead.
     """
     stopped = asyncio.Event()
     tasks = [move.old.run(lambda _: "t", stopped, beat_s=BEAT_S)]
     tasks += [consume(move, stopped) for _ in range(consumers)]
     running = asyncio.gather(*tasks)
-    try:
-        yield
-    finally:
-        stopped.set()
-        await running
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "DEAD_S", 2 * PATIENCE_S)
+        try:
+            yield
+        finally:
+            stopped.set()
+            await running
 
 
 async def consume(move: Move, stopped: asyncio.Event) -> None:
@@ -255,10 +258,7 @@ async def test_a_job_that_a_consumer_holds_is_his_until_he_finishes_it(move: Mov
     assert await move.arrived("held") == {}
 
 
-async def test_a_job_whose_consumer_never_finishes_comes_over_after_its_ttr(
-    move: Move, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(source, "DEAD_S", 10.0)  # it only stumbles on a busy machine
+async def test_a_job_whose_consumer_never_finishes_comes_over_after_its_ttr(move: Move) -> None:
     await move.old.hand_out("t", "held", ttr_s=1)
     async with running(move):
         it = await move.run()
@@ -296,11 +296,8 @@ async def test_a_job_that_becomes_ready_between_two_looks_is_not_left_behind(
 
 
 @in_every_setup
-async def test_a_job_is_delivered_once_while_the_old_server_works_on(
-    move: Move, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_job_is_delivered_once_while_the_old_server_works_on(move: Move) -> None:
     """Its timer moves jobs, its consumers pop and finish them, at the same time as the import takes them."""
-    monkeypatch.setattr(source, "DEAD_S", 10.0)  # it only stumbles on a busy machine
     ids = [f"job-{n}" for n in range(300)]
     for n, job_id in enumerate(ids):
         await move.old.push("t", job_id, [0, 1, HOUR_S][n % 3], ttr_s=HOUR_S)

@@ -523,11 +523,15 @@ def test_a_wait_can_be_ended_and_takes_no_job(project: Project, queue: Client) -
 
 
 def test_an_empty_poll_that_has_not_waited_does_not_let_a_loop_spin(project: Project) -> None:
+    code = """
+        eval('namespace DelayQueue\\Client; // an answer takes no time
+            function hrtime(bool $asNumber): int { return 0; }');
+        $began = microtime(true);
+        (new Client(retries: 1))->pop('t');
+        echo microtime(true) - $began >= 1;
+        """
     with Partner(OK) as partner:
-        said = project.php(
-            "$began = microtime(true); (new Client(retries: 1))->pop('t'); echo microtime(true) - $began >= 1;",
-            DELAYQUEUE_URL=partner.url,
-        )
+        said = project.php(code, DELAYQUEUE_URL=partner.url)
     assert said == "1"
     assert len(partner.received) == 2
 

@@ -89,7 +89,7 @@ def symfony(made: Application, queue: Client) -> Iterator[Application]:
 def test_a_delayed_message_is_handled_when_it_is_due(symfony: Application, queue: Client) -> None:
     symfony.php("$bus->dispatch(new CloseOrder('1001'), [new DelayStamp(1200)]);")
     [job] = queue.list_jobs("orders").jobs
-    assert (job.state, job.ttr) == ("delayed", 60)
+    assert job.ttr == 60
     assert 1.1 < job.due - job.created < 1.3
     assert symfony.consume("async", "--limit=1") == "closed order 1001\n"
     assert queue.list_jobs("orders").jobs == []

@@ -228,7 +228,7 @@ async def test_a_worker_that_is_stuck_holds_up_nobody(
         stuck = Process([monotonic(), monotonic() - STUCK_S], [NONE_DECLARED], 1, tmp_path)
         figures = Figures(await stuck.all_figures(Metrics().snapshot), NOBODY)
         samples = samples_of(exposition(figures, "")[0].decode())
-        assert samples.one("delayqueue_tick_age_seconds", worker="2") == pytest.approx(STUCK_S, 0.1)
+        assert samples.one("delayqueue_tick_age_seconds", worker="2") >= STUCK_S
         for writer in held:  # since Python 3.12, the end of the server waits for it
             writer.close()
 

@@ -154,7 +154,7 @@ def laravel(talk: Talk) -> str:
 
     work = ("queue:work", "beanstalkd", "--queue=laravel", "--max-jobs=1")
     printed = [
-        artisan("dispatch", "later", "done", "fails", "releases", "buries"),
+        artisan("dispatch", "done", "fails", "releases", "buries", "later"),
         in_one_order(artisan(*work, "--max-jobs=7"), "Processing Task"),
         artisan("kick"),
         artisan(*work),
@@ -173,7 +173,7 @@ def symfony(talk: Talk) -> str:
 
     consume = ("messenger:consume", "--limit=1")
     printed = [
-        console("dispatch", "later", "done", "fails"),
+        console("dispatch", "done", "fails", "later"),
         in_one_order(console(*consume, "async", "--limit=4"), r"^\w"),
         console("count"),
         console("dispatch", "kills"),

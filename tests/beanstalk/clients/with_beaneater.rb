@@ -16,7 +16,7 @@ end
 
 queue = client
 tube = queue.tubes[TUBE]
-[['late', 30, 0], ['soon', 10, 0], ['next', 20, 0], ['asleep', 0, 6]].each do |body, priority, delay|
+[['late', 30, 0], ['soon', 10, 0], ['next', 20, 0], ['asleep', 0, 1000]].each do |body, priority, delay|
   tube.put(body, pri: priority, delay: delay)
 end
 stats = tube.stats
@@ -71,18 +71,21 @@ queue.tubes["#{TUBE}.other"].put('of the other tube', pri: 4)
   job.delete
 end
 
-tube.pause(2)
-tube.put('paused')
+tube.pause(1000)
+tube.put('paused', delay: 1)
 begin
   queue.tubes.reserve(0)
 rescue Beaneater::TimedOutError
   puts 'nothing while paused'
 end
-2.times do # one after the pause, one after its delay
-  job = queue.tubes.reserve(20)
-  puts job.body
-  job.delete
-end
+tube.pause(1)
+job = queue.tubes.reserve(20)
+puts job.body
+job.delete
+tube.kick(1)
+job = queue.tubes.reserve(0)
+puts job.body
+job.delete
 
 tube.put('slow', pri: 60, ttr: 3)
 queue.tubes.reserve(0)

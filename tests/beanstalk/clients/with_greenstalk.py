@@ -20,7 +20,12 @@ def counts(job: greenstalk.Job[bytes]) -> str:
 
 
 queue = client()
-for body, priority, delay in (("late", 30, 0), ("soon", 10, 0), ("next", 20, 0), ("asleep", 0, 6)):
+for body, priority, delay in (
+    ("late", 30, 0),
+    ("soon", 10, 0),
+    ("next", 20, 0),
+    ("asleep", 0, 1000),
+):
     queue.put(body.encode(), priority, delay, ttr=60)
 tube = queue.stats_tube(TUBE)
 print(f"ready {tube['current-jobs-ready']}, of them urgent {tube['current-jobs-urgent']},", end=" ")
@@ -77,16 +82,20 @@ for _ in range(2):
     print(job.body.decode())
     queue.delete(job)
 
-queue.pause_tube(TUBE, 2)
-queue.put(b"paused")
+queue.pause_tube(TUBE, 1000)
+queue.put(b"paused", delay=1)
 try:
     queue.reserve(0)
 except greenstalk.TimedOutError:
     print("nothing while paused")
-for _ in range(2):  # one after the pause, one after its delay
-    job = queue.reserve(20)
-    print(job.body.decode())
-    queue.delete(job)
+queue.pause_tube(TUBE, 1)
+job = queue.reserve(20)
+print(job.body.decode())
+queue.delete(job)
+queue.kick(1)
+job = queue.reserve(0)
+print(job.body.decode())
+queue.delete(job)
 
 queue.put(b"slow", priority=60, ttr=3)
 queue.reserve(0)

@@ -25,7 +25,7 @@ function counts(Job $job): string
 
 $tube = $argv[3];
 $queue = client();
-foreach ([['late', 30, 0], ['soon', 10, 0], ['next', 20, 0], ['asleep', 0, 6]] as [$body, $priority, $delay]) {
+foreach ([['late', 30, 0], ['soon', 10, 0], ['next', 20, 0], ['asleep', 0, 1000]] as [$body, $priority, $delay]) {
     $queue->put($body, $priority, $delay, TTR);
 }
 $stats = $queue->statsTube($tube);
@@ -79,16 +79,19 @@ foreach (range(1, 2) as $_) {
     $queue->delete($job);
 }
 
-$queue->pauseTube($tube, 2);
-$queue->put('paused');
+$queue->pauseTube($tube, 1000);
+$queue->put('paused', delay: 1);
 if ($queue->reserveWithTimeout(0) === null) {
     echo "nothing while paused\n";
 }
-foreach (range(1, 2) as $_) { // one after the pause, one after its delay
-    $job = $queue->reserveWithTimeout(20);
-    echo "{$job->getData()}\n";
-    $queue->delete($job);
-}
+$queue->pauseTube($tube, 1);
+$job = $queue->reserveWithTimeout(20);
+echo "{$job->getData()}\n";
+$queue->delete($job);
+$queue->kick(1);
+$job = $queue->reserveWithTimeout(0);
+echo "{$job->getData()}\n";
+$queue->delete($job);
 
 $queue->put('slow', 60, ttr: 3);
 $queue->reserveWithTimeout(0);

@@ -74,7 +74,7 @@ func main() {
 	put(queue.tube, "late", 30, 0, ttr)
 	put(queue.tube, "soon", 10, 0, ttr)
 	put(queue.tube, "next", 20, 0, ttr)
-	put(queue.tube, "asleep", 0, 6*time.Second, ttr)
+	put(queue.tube, "asleep", 0, 1000*time.Second, ttr)
 	stats, err := queue.tube.Stats()
 	must(err)
 	fmt.Printf("ready %s, of them urgent %s, delayed %s\n",
@@ -134,15 +134,19 @@ func main() {
 		must(queue.Delete(id))
 	}
 
-	must(queue.tube.Pause(2 * time.Second))
-	put(queue.tube, "paused", 0, 0, ttr)
+	must(queue.tube.Pause(1000 * time.Second))
+	put(queue.tube, "paused", 0, time.Second, ttr)
 	_, _, err = queue.both.Reserve(0)
 	say(err, beanstalk.ErrTimeout, "nothing while paused")
-	for i := 0; i < 2; i++ { // one after the pause, one after its delay
-		id, body = reserve(queue, 20*time.Second)
-		fmt.Printf("%s\n", body)
-		must(queue.Delete(id))
-	}
+	must(queue.tube.Pause(time.Second))
+	id, body = reserve(queue, 20*time.Second)
+	fmt.Printf("%s\n", body)
+	must(queue.Delete(id))
+	_, err = queue.tube.Kick(1)
+	must(err)
+	id, body = reserve(queue, 0)
+	fmt.Printf("%s\n", body)
+	must(queue.Delete(id))
 
 	put(queue.tube, "slow", 60, 0, 3*time.Second)
 	reserve(queue, 0)
