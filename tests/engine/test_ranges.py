@@ -20,6 +20,7 @@ from tests.engine.moving import BEFORE, EVER, Installation, all_jobs, in_any_sta
 from tests.store.between import Send, failing_from, intercept
 from tests.store.bucket import HOUR_MS, job
 from tests.store.invariants import violations
+from tests.waiting import until
 
 NAMES = [f"job-{n:03}" for n in range(100)]
 LISTINGS = (Listing("t", "", "", EVER), Listing("", "x", "", EVER))
@@ -150,6 +151,25 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
         assert await violations(ours.redis, keys, ours.slots, among=store.buckets.keys) == []
     assert await queue.get(NAMES) == before
     assert await queue.topics.cancel("x", None) == 100
+
+
+async def test_what_was_taken_is_put_back_once_each_bucket_takes_it(ours: Installation) -> None:
+    queue = await with_jobs(ours)
+    taken = await queue.taking.take("t", EVER, 100)
+    failed = list[int]()
+
+    def fail_once(bucket: Bucket, call: ScriptCall, sends: Send) -> None:
+        if bucket.number == 0 and not failed:
+            failed.append(0)
+            call.end(Unavailable())
+        else:
+            sends(call)
+
+    intercept(queue.taking._store, fail_once)
+    queue.taking.restore(taken)
+    await until(lambda: bool(failed))
+    await queue.taking.close()
+    assert None not in await queue.get(NAMES)
 
 
 async def test_what_is_pushed_anew_is_not_put_back_over(ours: Installation) -> None:
