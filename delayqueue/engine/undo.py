@@ -24,7 +24,7 @@ async def undo(
 ) -> int:
     """Run a verb that says of each item whether it is lost; again for these, for PATIENCE_S or until the server closes.
 
-    Returns how many are lost then.
+    Returns how many are lost then. What was done although its answer was lost is done again.
     """
     until_s, wait_s = monotonic() + PATIENCE_S, RETRY_S
     while True:
