@@ -20,7 +20,7 @@ from tests.engine.moving import BEFORE, EVER, Installation, all_jobs, in_any_sta
 from tests.store.between import Send, failing_from, intercept
 from tests.store.bucket import HOUR_MS, job
 from tests.store.invariants import violations
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 NAMES = [f"job-{n:03}" for n in range(100)]
 LISTINGS = (Listing("t", "", "", EVER), Listing("", "x", "", EVER))
@@ -153,7 +153,10 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
     assert await queue.topics.cancel("x", None) == 100
 
 
-async def test_what_was_taken_is_put_back_once_each_bucket_takes_it(ours: Installation) -> None:
+async def test_a_server_that_ends_puts_back_at_once_what_a_bucket_has_refused(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delayqueue.engine.undo.RETRY_S", PATIENCE_S)
     queue = await with_jobs(ours)
     taken = await queue.taking.take("t", EVER, 100)
     failed = list[int]()
@@ -168,7 +171,7 @@ async def test_what_was_taken_is_put_back_once_each_bucket_takes_it(ours: Instal
     intercept(queue.taking._store, fail_once)
     queue.taking.restore(taken)
     await until(lambda: bool(failed))
-    await queue.taking.close()
+    await asyncio.wait_for(queue.taking.close(), PATIENCE_S / 2)
     assert None not in await queue.get(NAMES)
 
 
