@@ -45,6 +45,7 @@ class Polls:
         self._numbers = count(1)
         self._requeuing = Tasks("requeue")
         self._closing = False
+        self._ends_undo = asyncio.Event()
         self.ends = EndWaits(store, self._check_room)
         self.grow()
 
@@ -158,6 +159,7 @@ class Polls:
     async def close(self) -> None:
         """Answer every poll with nothing from now on; wait for calls in flight and put back what they bring."""
         self._closing = True
+        self._ends_undo.set()
         self._deadlines.close()
         self.matcher.close()
         for poller in self._pollers:
@@ -181,5 +183,5 @@ class Polls:
             self._deadlines.add(poll, self.matcher.waiting)
 
     async def _requeue_all(self, returns: list[Requeue]) -> None:
-        if lost := await undo(self._store, REQUEUE, returns, lambda: self._closing):
+        if lost := await undo(self._store, REQUEUE, returns, self._ends_undo):
             log.warning("%d jobs whose clients are gone are delivered again after their TTR", lost)

@@ -22,7 +22,7 @@ class TakeService:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._restoring = Tasks("restore")
-        self._closing = False
+        self._closing = asyncio.Event()
 
     async def take(self, topic: str, due: Range, most: int) -> list[Taken]:
         """Remove and return the first jobs of a range, up to `most` and MAX_ANSWER_BYTES; each goes to one caller only.
@@ -42,8 +42,8 @@ class TakeService:
         self._restoring.start(self._restore(jobs))
 
     async def close(self) -> None:
-        """Wait until all jobs are put back; while the store fails, none is tried again."""
-        self._closing = True
+        """Wait until all jobs are put back; while the store fails, each is tried once more."""
+        self._closing.set()
         await self._restoring.ended()
 
     async def _undo(self, work: asyncio.Task[list[Taken]]) -> None:
@@ -51,7 +51,7 @@ class TakeService:
             await self._restore(await work)
 
     async def _restore(self, jobs: Sequence[Taken]) -> None:
-        if lost := await undo(self._store, RESTORE, jobs, lambda: self._closing):
+        if lost := await undo(self._store, RESTORE, jobs, self._closing):
             log.error(
                 "%d jobs are lost: their client was gone, and the store was unavailable", lost
             )

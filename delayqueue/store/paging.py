@@ -197,8 +197,8 @@ class DueOrder:
                 *(self._read(*one, part.windows.get(one, EMPTY), behind) for one in asked)
             ),
         )
-        windows = dict(zip(asked, (window for _, window in answers), strict=True))
-        read = Part(part.number, {**part.windows, **windows})
+        windows = (window for _, window in answers)
+        read = Part(part.number, dict(zip(asked, windows, strict=True)))
         found = [jobs for jobs, _ in answers]
         if read.is_last:
             found += [page.jobs for page in delayed]

@@ -24,6 +24,7 @@ from delayqueue.store.verbs import BURY, REQUEUE, Burial, Requeue
 from tests.engine.moving import EVER, Installation, all_jobs, in_any_state
 from tests.store.bucket import HOUR_MS, LATER_MS, job
 from tests.store.test_model import LONG
+from tests.waiting import until
 
 JOBS: Final = 60  # in each state
 SECTION: Final = 10
@@ -230,6 +231,25 @@ async def test_a_job_that_becomes_ready_while_a_page_is_read_is_on_it(
         return answer
 
     monkeypatch.setattr(Bucket, "run", run_and_kick)
+    jobs, _ = await queue.listings.list_jobs(OF_TOPIC, 4, "")
+    assert [each.id for each in jobs] == ["moves"]
+
+
+async def test_a_job_that_is_found_in_two_states_is_once_on_a_page(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, run, was_delayed = all_jobs(ours.server()), Bucket.run, set[Bucket]()
+    await queue.push_many([job("moves", delay_ms=HOUR_MS)])
+
+    async def run_after_delayed(bucket: Bucket, script: str, args: Any, *scope: Any) -> Any:
+        if script == "range" and args[1] != "delayed":
+            await until(lambda: bucket in was_delayed)
+            await queue.kick(["moves"])
+        answer = await run(bucket, script, args, *scope)
+        was_delayed.add(bucket)
+        return answer
+
+    monkeypatch.setattr(Bucket, "run", run_after_delayed)
     jobs, _ = await queue.listings.list_jobs(OF_TOPIC, 4, "")
     assert [each.id for each in jobs] == ["moves"]
 

@@ -246,6 +246,35 @@ async def test_jobs_are_given_back_once_the_store_takes_them(
     await until(lambda: not store.held)
 
 
+async def test_a_store_that_stays_away_is_asked_ever_less_often_to_take_jobs_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Shelves()
+    every_poll = polls_on(store)
+    store.put("t", "a")
+    jobs = await poll(every_poll)
+    store.down.add(0)
+    monkeypatch.setattr("delayqueue.engine.undo.RETRY_S", 0.001)
+    monkeypatch.setattr("delayqueue.engine.undo.PATIENCE_S", 0.5)
+    every_poll.requeue(jobs)
+    await until(lambda: "are delivered again after their TTR" in caplog.text)
+    assert 1 < store.calls.count(("requeue", 0)) < 15
+
+
+async def test_a_server_that_ends_does_not_wait_for_a_store_to_take_jobs_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = Shelves()
+    every_poll = polls_on(store)
+    store.put("t", "a")
+    jobs = await poll(every_poll)
+    store.down.add(0)
+    monkeypatch.setattr("delayqueue.engine.undo.RETRY_S", LONG_S)
+    every_poll.requeue(jobs)
+    await until(lambda: ("requeue", 0) in store.calls)
+    await asyncio.wait_for(every_poll.close(), SOON_S)
+
+
 async def test_an_answer_that_cannot_be_read_is_a_failure_that_is_outlasted(
     store: Shelves, every_poll: Polls, caplog: pytest.LogCaptureFixture
 ) -> None:

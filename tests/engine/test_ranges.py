@@ -20,6 +20,7 @@ from tests.engine.moving import BEFORE, EVER, Installation, all_jobs, in_any_sta
 from tests.store.between import Send, failing_from, intercept
 from tests.store.bucket import HOUR_MS, job
 from tests.store.invariants import violations
+from tests.waiting import PATIENCE_S, until
 
 NAMES = [f"job-{n:03}" for n in range(100)]
 LISTINGS = (Listing("t", "", "", EVER), Listing("", "x", "", EVER))
@@ -150,6 +151,28 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
         assert await violations(ours.redis, keys, ours.slots, among=store.buckets.keys) == []
     assert await queue.get(NAMES) == before
     assert await queue.topics.cancel("x", None) == 100
+
+
+async def test_a_server_that_ends_puts_back_at_once_what_a_bucket_has_refused(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delayqueue.engine.undo.RETRY_S", PATIENCE_S)
+    queue = await with_jobs(ours)
+    taken = await queue.taking.take("t", EVER, 100)
+    failed = list[int]()
+
+    def fail_once(bucket: Bucket, call: ScriptCall, sends: Send) -> None:
+        if bucket.number == 0 and not failed:
+            failed.append(0)
+            call.end(Unavailable())
+        else:
+            sends(call)
+
+    intercept(queue.taking._store, fail_once)
+    queue.taking.restore(taken)
+    await until(lambda: bool(failed))
+    await asyncio.wait_for(queue.taking.close(), PATIENCE_S / 2)
+    assert None not in await queue.get(NAMES)
 
 
 async def test_what_is_pushed_anew_is_not_put_back_over(ours: Installation) -> None:
