@@ -95,6 +95,21 @@ async def test_all_who_wait_for_a_job_are_answered_by_one_question() -> None:
         assert len(store.looks) == 4
 
 
+async def test_clients_that_leave_as_a_job_ends_keep_no_other_from_its_end() -> None:
+    """Their futures are cancelled a turn before they leave()."""
+    store, errors = Going(("a", EVERYWHERE)), list[Any]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+    async with waits_on(store) as waits:
+        *gone, other = [waits.wait("a", 30, EVERYWHERE) for _ in range(3)]
+        await until(lambda: len(store.looks) == 3)
+        store.going.clear()
+        waits.ended("a")
+        for each in gone:
+            each.future.cancel()
+        await until(other.future.done)
+        assert (errors, waits.waiting) == ([], 0)
+
+
 async def test_a_client_waits_on_if_the_store_fails_when_an_end_is_announced() -> None:
     store = Going(("a", EVERYWHERE))
     async with waits_on(store) as waits:
