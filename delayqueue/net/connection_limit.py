@@ -114,10 +114,11 @@ class ConnectionLimit:
             await self._ended(last)
 
     async def abort(self) -> None:
-        """Close all connections at once."""
-        for each in list(self.served):
+        """Close all connections at once, but none whose TLS handshake ends only now."""
+        last = set(self.served)
+        for each in last:
             each.abort()
-        await self._ended(self.served)
+        await self._ended(last)
 
     async def _ended(self, connections: Set[Served]) -> None:
         while not self.served.isdisjoint(connections):
