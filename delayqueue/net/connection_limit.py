@@ -131,16 +131,17 @@ class ConnectionLimit:
 
     def make_room(self) -> bool:
         """Close the connection that has been idle for longest, but none that was just used. Returns whether one was."""
-        latest_s = asyncio.get_running_loop().time() - SPARED_S
+        now_s = asyncio.get_running_loop().time()
         while self.idle:
             connection, since_s = next(iter(self.idle.items()))
-            if since_s > latest_s:
+            if since_s >= now_s - SPARED_S:
                 break
             del self.idle[connection]
             if connection.give_way():
                 self._metrics.count(REFUSED, "idle")
                 self._closed.happened()
                 return True
+            self.idle[connection] = now_s  # it may, once its answer is sent
         return False
 
     def limited(self, clients: ClientProtocol, *, tls: bool) -> Callable[[], asyncio.Protocol]:
