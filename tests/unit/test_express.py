@@ -44,6 +44,7 @@ async def lane(handler: Handler | Front) -> AsyncIterator[tuple[Express, int]]:
     finally:
         listener.close()
         await close(express, 1)
+    assert not express.limits.connections.idle
 
 
 async def close(express: Express, within_s: float) -> None:
