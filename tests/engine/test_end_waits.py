@@ -162,3 +162,15 @@ async def test_after_a_lost_announcement_the_store_is_asked_once_about_each_job(
         for _ in range(100):
             await asyncio.sleep(0)
         assert len(store.looks) == 6
+
+
+async def test_an_end_that_nobody_announced_is_found_in_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(end_waits, "LOOK_S", 0.01)
+    store = Going(("a", EVERYWHERE))
+    async with waits_on(store) as waits:
+        wait = waits.wait("a", 3600, EVERYWHERE)
+        await until(lambda: len(store.looks) >= 1)
+        store.going.clear()
+        await until(wait.future.done)
