@@ -153,7 +153,7 @@ class EndWaits:
             wait.future.set_result(reading.result())
 
     def _remove(self, wait: EndWait) -> bool:
-        """Forget a wait; returns whether it was still open."""
+        """Forget a wait; returns whether its client still waited."""
         waits = self._by_id.get(wait.id, set())
         if wait not in waits:
             return False
@@ -161,4 +161,4 @@ class EndWaits:
         self.waiting -= 1
         if not waits:
             del self._by_id[wait.id]
-        return True
+        return not wait.future.done()

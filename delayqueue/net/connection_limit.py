@@ -114,10 +114,11 @@ class ConnectionLimit:
             await self._ended(last)
 
     async def abort(self) -> None:
-        """Close all connections at once."""
-        for each in list(self.served):
+        """Close all connections at once, but none whose TLS handshake ends only now."""
+        last = set(self.served)
+        for each in last:
             each.abort()
-        await self._ended(self.served)
+        await self._ended(last)
 
     async def _ended(self, connections: Set[Served]) -> None:
         while not self.served.isdisjoint(connections):
@@ -130,16 +131,17 @@ class ConnectionLimit:
 
     def make_room(self) -> bool:
         """Close the connection that has been idle for longest, but none that was just used. Returns whether one was."""
-        latest_s = asyncio.get_running_loop().time() - SPARED_S
+        now_s = asyncio.get_running_loop().time()
         while self.idle:
             connection, since_s = next(iter(self.idle.items()))
-            if since_s > latest_s:
+            if since_s >= now_s - SPARED_S:
                 break
             del self.idle[connection]
             if connection.give_way():
                 self._metrics.count(REFUSED, "idle")
                 self._closed.happened()
                 return True
+            self.idle[connection] = now_s  # it may, once its answer is sent
         return False
 
     def limited(self, clients: ClientProtocol, *, tls: bool) -> Callable[[], asyncio.Protocol]:

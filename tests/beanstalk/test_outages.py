@@ -5,14 +5,18 @@ import signal
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Final
+from unittest.mock import Mock
 
 import pytest
 
+from delayqueue.beanstalk.connection import Connection
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.tube_access import TubeAccess
 from delayqueue.config.config import Config
+from delayqueue.tasks import cancel_all
 from tests.api_client import open_api
-from tests.processes import Processes, StoreServer, free_port
+from tests.processes import LOOPBACK, Processes, StoreServer, free_port
+from tests.shared_limits import limits
 from tests.waiting import until, until_async
 
 from .conftest import Served, accepting, at_home, opened
@@ -117,6 +121,22 @@ async def test_a_server_that_stops_carries_out_what_was_on_its_way_to_either_por
             assert b"Connection: close" in await http.rest()
             assert await wire.rest() == b""
             await closing
+
+
+async def test_a_server_that_stops_waits_for_clients_that_are_answered() -> None:
+    """Nor has one been answered that has yet to read."""
+    queue: Any = OrdersAreIds(0)
+    server = BeanstalkServer(queue, TubeAccess.of(Config()))
+    transport = Mock(get_extra_info={"peername": (LOOPBACK, 1)}.get)
+    connection = Connection(server, limits())
+    connection.connection_made(transport)
+    connection.pause_writing()
+    assert not connection.close_if_idle()
+    connection.resume_writing()
+    connection.data_received(b"put 0 0 60 1\r\na\r\n")
+    assert not connection.close_if_idle()
+    transport.close.assert_not_called()
+    await cancel_all(server.calls)
 
 
 @pytest.fixture

@@ -49,6 +49,9 @@ class Going:
 
 @asynccontextmanager
 async def waits_on(store: Any) -> AsyncIterator[EndWaits]:
+    """The waits; at their end, no callback has failed."""
+    failures: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
     waits = EndWaits(store, lambda: None)
     task = asyncio.create_task(waits.run())
     try:
@@ -56,6 +59,7 @@ async def waits_on(store: Any) -> AsyncIterator[EndWaits]:
     finally:
         await cancel_all([task])
         await waits.close()
+    assert (failures, waits._by_id) == ([], {})
 
 
 async def test_a_job_that_one_client_no_longer_reaches_has_not_ended_for_another() -> None:
@@ -95,6 +99,28 @@ async def test_all_who_wait_for_a_job_are_answered_by_one_question() -> None:
         assert len(store.looks) == 4
 
 
+async def test_clients_that_leave_as_a_job_ends_keep_no_other_from_its_end() -> None:
+    """Their futures are cancelled a turn before they leave()."""
+    store = Going(("a", EVERYWHERE))
+    async with waits_on(store) as waits:
+        *gone, other = [waits.wait("a", 30, EVERYWHERE) for _ in range(3)]
+        await until(lambda: len(store.looks) == 3)
+        store.going.clear()
+        waits.ended("a")
+        for each in gone:
+            each.future.cancel()
+        await until(other.future.done)
+        assert waits.waiting == 0
+
+
+async def test_a_client_may_leave_while_its_job_is_read() -> None:
+    async with waits_on(Going()) as waits:
+        await waits.close()
+        waits.leave(waits.wait("a", 30, EVERYWHERE))
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+
 async def test_a_client_waits_on_if_the_store_fails_when_an_end_is_announced() -> None:
     store = Going(("a", EVERYWHERE))
     async with waits_on(store) as waits:
@@ -115,17 +141,36 @@ async def test_a_wait_fails_if_the_store_does_when_it_begins() -> None:
     store = Going(("a", EVERYWHERE))
     store.fails = True
     async with waits_on(store) as waits:
+        wait = waits.wait("a", 3600, EVERYWHERE)
+        await until(wait.future.done)
         with pytest.raises(Unavailable):
-            await waits.wait("a", 30, EVERYWHERE).future
+            wait.future.result()
         assert waits.waiting == 0
 
 
-async def test_after_a_lost_announcement_the_store_is_asked_once() -> None:
-    store = Going(("a", EVERYWHERE))
+async def test_after_a_lost_announcement_the_store_is_asked_once_about_each_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(end_waits, "TOGETHER", 2)
+    jobs = "a", "b", "c"
+    store = Going(*((each, EVERYWHERE) for each in jobs))
     async with waits_on(store) as waits:
-        waits.wait("a", 30, EVERYWHERE)
+        for each in jobs:
+            waits.wait(each, 30, EVERYWHERE)
         waits.resync()
-        await until(lambda: len(store.looks) >= 2)
+        await until(lambda: len(store.looks) >= 6)
         for _ in range(100):
             await asyncio.sleep(0)
-        assert len(store.looks) == 2
+        assert len(store.looks) == 6
+
+
+async def test_an_end_that_nobody_announced_is_found_in_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(end_waits, "LOOK_S", 0.01)
+    store = Going(("a", EVERYWHERE))
+    async with waits_on(store) as waits:
+        wait = waits.wait("a", 3600, EVERYWHERE)
+        await until(lambda: len(store.looks) >= 1)
+        store.going.clear()
+        await until(wait.future.done)

@@ -44,6 +44,7 @@ async def lane(handler: Handler | Front) -> AsyncIterator[tuple[Express, int]]:
     finally:
         listener.close()
         await close(express, 1)
+    assert not express.limits.connections.idle
 
 
 async def close(express: Express, within_s: float) -> None:
@@ -340,6 +341,38 @@ async def test_a_connection_that_was_used_may_be_idle_for_longer(
         assert answer == "two"
         for each in (writer, other):
             each.close()
+
+
+async def test_a_connection_makes_room_once_its_client_has_read_the_last_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("delayqueue.net.connection_limit.SPARED_S", 0.0)
+    answered = 0
+
+    async def handler(_: HttpRequest, text: str) -> HttpResponse:
+        nonlocal answered
+        answered += 1
+        return HttpResponse(b"x" * PIECE_BYTES)
+
+    async with lane(handler) as (express, port):
+        limit = express.limits.connections
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        await until(lambda: bool(express.connections))
+        [connection] = express.connections
+        while not connection._is_stalled:
+            before = answered
+            writer.write(post("/push", said("")))
+            await until(lambda: answered > before and connection in limit.idle)  # noqa: B023
+        assert not limit.make_room()
+        for _ in range(answered):
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200")
+            assert len(await reader.readexactly(PIECE_BYTES)) == PIECE_BYTES
+        await until(lambda: not connection._is_stalled)
+        assert limit.make_room()
+        await until(lambda: not express.connections)
+        assert not limit.idle
+        writer.close()
 
 
 async def test_an_answer_that_repeats_has_the_date_of_its_second_and_closes_where_it_is_the_last(
