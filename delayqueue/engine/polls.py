@@ -45,7 +45,7 @@ class Polls:
         self._numbers = count(1)
         self._requeuing = Tasks("requeue")
         self._closing = False
-        self._ends_undo = asyncio.Event()
+        self._ends_undo = asyncio.Event()  # set with _closing, which polls read without a call
         self.ends = EndWaits(store, self._check_room)
         self.grow()
 
