@@ -42,7 +42,7 @@ class TakeService:
         self._restoring.start(self._restore(jobs))
 
     async def close(self) -> None:
-        """Wait until all jobs are put back; while the store fails, each is tried once more."""
+        """Wait until all jobs are put back; those that the store has refused are tried once more, at once."""
         self._closing.set()
         await self._restoring.ended()
 

@@ -20,7 +20,7 @@ from tests.engine.moving import BEFORE, EVER, Installation, all_jobs, in_any_sta
 from tests.store.between import Send, failing_from, intercept
 from tests.store.bucket import HOUR_MS, job
 from tests.store.invariants import violations
-from tests.waiting import PATIENCE_S, until
+from tests.waiting import PATIENCE_S, until_async
 
 NAMES = [f"job-{n:03}" for n in range(100)]
 LISTINGS = (Listing("t", "", "", EVER), Listing("", "x", "", EVER))
@@ -170,7 +170,11 @@ async def test_a_server_that_ends_puts_back_at_once_what_a_bucket_has_refused(
 
     intercept(queue.taking._store, fail_once)
     queue.taking.restore(taken)
-    await until(lambda: bool(failed))
+
+    async def others_are_back() -> bool:
+        return bool(failed) and None in (found := await queue.get(NAMES)) and any(found)
+
+    await until_async(others_are_back)  # the first try has ended
     await asyncio.wait_for(queue.taking.close(), PATIENCE_S / 2)
     assert None not in await queue.get(NAMES)
 
