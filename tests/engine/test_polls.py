@@ -258,7 +258,7 @@ async def test_a_store_that_stays_away_is_asked_ever_less_often_to_take_jobs_bac
     monkeypatch.setattr("delayqueue.engine.undo.PATIENCE_S", 0.5)
     every_poll.requeue(jobs)
     await until(lambda: "are delivered again after their TTR" in caplog.text)
-    assert 1 < store.calls.count(("requeue", 0)) < 15
+    assert store.calls.count(("requeue", 0)) < 15
 
 
 async def test_a_server_that_ends_does_not_wait_for_a_store_to_take_jobs_back(
