@@ -91,7 +91,7 @@ async def _kill_master(bed: Bed, nodes: list[Any]) -> StoreServer:
     """Kill one, and wait until there are as many without it. Returns it."""
     masters = [node for node in nodes if _is_master(node)]
     master: StoreServer = bed.random.choice(masters)
-    _until_replicated(master)
+    await _until_replicated(master)
     master.kill()
     await until(lambda: sum(map(_is_master, nodes)) == len(masters), within_s=RESUMES_S)
     return master
@@ -125,6 +125,10 @@ def is_whole(nodes: Sequence[Process], masters: int) -> bool:
     )
 
 
-def _until_replicated(master: StoreServer) -> None:
-    """A replica that does not follow yet cannot take over."""
-    assert ask(master, "WAIT", 1, int(FOLLOWS_S * 1000)) >= 1
+async def _until_replicated(master: StoreServer) -> None:
+    """Wait until a replica has all that the master has now: one that has just come lacks what followed its copy."""
+    _, written, _ = ask(master, "ROLE")
+    await until(
+        lambda: any(int(offset) >= written for *_, offset in ask(master, "ROLE")[2]),
+        within_s=FOLLOWS_S,
+    )
