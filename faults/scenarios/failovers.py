@@ -127,8 +127,8 @@ def is_whole(nodes: Sequence[Process], masters: int) -> bool:
 
 async def _until_replicated(master: StoreServer) -> None:
     """Wait until a replica has all that the master has now: one that has just come lacks what followed its copy."""
-    _, written, _ = ask(master, "ROLE")
+    _, written, _ = role_of(master)
     await until(
-        lambda: any(int(offset) >= written for *_, offset in ask(master, "ROLE")[2]),
+        lambda: any(int(offset) >= written for *_, offset in role_of(master)[2]),
         within_s=FOLLOWS_S,
     )
