@@ -246,14 +246,19 @@ async def test_jobs_are_given_back_once_the_store_takes_them(
     await until(lambda: not store.held)
 
 
-async def test_a_store_that_stays_away_is_asked_ever_less_often_to_take_jobs_back(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def with_a_job_of_a_store_that_is_down() -> tuple[Shelves, Polls, list[Reserved]]:
     store = Shelves()
     every_poll = polls_on(store)
     store.put("t", "a")
     jobs = await poll(every_poll)
     store.down.add(0)
+    return store, every_poll, jobs
+
+
+async def test_a_store_that_stays_away_is_asked_ever_less_often_to_take_jobs_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, every_poll, jobs = await with_a_job_of_a_store_that_is_down()
     monkeypatch.setattr("delayqueue.engine.undo.RETRY_S", 0.001)
     monkeypatch.setattr("delayqueue.engine.undo.PATIENCE_S", 0.5)
     every_poll.requeue(jobs)
@@ -264,11 +269,7 @@ async def test_a_store_that_stays_away_is_asked_ever_less_often_to_take_jobs_bac
 async def test_a_server_that_ends_does_not_wait_for_a_store_to_take_jobs_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store = Shelves()
-    every_poll = polls_on(store)
-    store.put("t", "a")
-    jobs = await poll(every_poll)
-    store.down.add(0)
+    store, every_poll, jobs = await with_a_job_of_a_store_that_is_down()
     monkeypatch.setattr("delayqueue.engine.undo.RETRY_S", LONG_S)
     every_poll.requeue(jobs)
     await until(lambda: ("requeue", 0) in store.calls)
